@@ -1,0 +1,14 @@
+#include "comm/runtime/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace tandem {
+
+void check_failed(const char* file, int line, const char* what) {
+  std::fprintf(stderr, "%s:%d: CHECK failed: %s\n", file, line, what);
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace tandem
