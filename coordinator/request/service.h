@@ -93,6 +93,7 @@ class Observer {
 struct Readiness {
   bool ready = false;          // some path can serve a request now
   bool all_instances = false;  // every configured instance is ready
+  bool draining = false;       // drain() was called; ready is false then
   std::string why;             // when not ready, for the 503
 };
 
@@ -103,7 +104,7 @@ class Service {
   // Queues the request. Failures: kInvalidArgument (never fits: prompt + max_tokens larger than
   // any pool; field "max_tokens"), kExhausted (queue full or draining: 429/503 + Retry-After),
   // kUnavailable (no path can serve and none is on its way: 503).
-  // Requires: observer outlives the request.
+  // Never calls the observer before it returned. Requires: observer outlives the request.
   virtual Result<RequestId> submit(Request request, Observer& observer) = 0;
 
   // The gateway has what it wants after `delivered` output tokens (a stop string). The legs are
