@@ -2,7 +2,8 @@
 // An in-process control network with seeded delays and faults, for the simulation and for unit
 // tests. One thread, one virtual EventLoop, no clock of its own: the same seed replays exactly.
 
-#include <map>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,6 +25,22 @@ struct LoopbackOptions {
 struct LoopbackStats {
   uint64_t delivered = 0;   // messages given to a handler
   uint64_t lost = 0;        // accepted by send(), dropped by a fault
+};
+
+// The moments at which a test may want to look at a message, or to kill one of its ends.
+enum class MessagePoint {
+  kSending,     // before the sender queues it; a sender crashed here never sent it
+  kSent,        // after that
+  kDelivering,  // before the receiver's handler; a receiver crashed here never saw it
+  kHandled,     // after that
+};
+
+struct MessageEvent {
+  MessagePoint point;
+  const std::string& node;    // the node end of the link
+  bool to_hub;                // direction
+  const std::string& bytes;   // empty at kHandled (the handler owns them by then)
+  uint64_t number;            // of this message in the network, from 1; the same at all points
 };
 
 // Owned by the test; outlives every end made from it. Ends are named: hubs by the endpoint they are
@@ -57,13 +74,15 @@ class LoopbackNetwork {
   // Extra delay of every message to and from a node, from now on (a slow link).
   void set_extra_delay(const std::string& node, Duration delay);
 
+  // Called at every point of every message. May use the faults above on any end, and must not
+  // destroy an end.
+  void set_observer(std::function<void(const MessageEvent&)> observer);
+
   LoopbackStats stats() const;
 
  private:
-  friend class LoopbackHub;
-  friend class LoopbackNode;
-  struct Impl;
-  std::shared_ptr<Impl> impl_;   // shared with handlers pending on the loop
+  // Shared with the ends and with handlers pending on the loop.
+  std::shared_ptr<class LoopbackState> state_;
 };
 
 }  // namespace tandem::transport
