@@ -1,0 +1,77 @@
+# Twins of protocol modules with deliberate bugs (comm/runtime/planted.h), for the simulation.
+
+# tandem_planted_twin(worker/kv worker/engine …): for each module a static library
+# <target>_planted of the same sources, compiled with TANDEM_PLANTED_BUGS. Dependencies lead to the
+# twins where they exist. A module between two twins must be named too, else the program would hold
+# both forms of one module: that is refused. Call it once, after all modules are declared.
+function(tandem_planted_twin)
+  set_property(GLOBAL PROPERTY TANDEM_TWINS ${ARGN})
+  foreach(module ${ARGN})
+    tandem_target_name(${module} target)
+    get_property(has_sources GLOBAL PROPERTY TANDEM_HAS_SRCS_${target})
+    get_property(deps GLOBAL PROPERTY TANDEM_DEPS_${target})
+    get_property(externals GLOBAL PROPERTY TANDEM_EXTERNAL_${target})
+    if(NOT has_sources)
+      message(FATAL_ERROR "tandem_planted_twin: ${module} has no sources; name it no twin")
+    endif()
+    foreach(dep ${deps})
+      tandem_refuse_twin_behind(${module} ${dep})
+    endforeach()
+    get_target_property(source_dir ${target} SOURCE_DIR)
+    get_target_property(includes ${target} INCLUDE_DIRECTORIES)
+    set(sources)
+    foreach(source ${has_sources})
+      if(source MATCHES "\\.pb\\.cc$")
+        message(FATAL_ERROR "tandem_planted_twin: ${module} has generated sources")
+      endif()
+      list(APPEND sources ${source_dir}/${source})
+    endforeach()
+    add_library(${target}_planted STATIC EXCLUDE_FROM_ALL ${sources})
+    target_compile_definitions(${target}_planted PRIVATE TANDEM_PLANTED_BUGS)
+    target_include_directories(${target}_planted PUBLIC ${includes})
+    target_link_libraries(${target}_planted PRIVATE tandem_options)
+    tandem_link_twins(${target}_planted PUBLIC ${deps})
+    foreach(ext ${externals})
+      target_link_libraries(${target}_planted PUBLIC ext_${ext})
+    endforeach()
+  endforeach()
+endfunction()
+
+# Links each module's twin, or the module where it has none.
+function(tandem_link_twins target scope)
+  get_property(twins GLOBAL PROPERTY TANDEM_TWINS)
+  foreach(dep ${ARGN})
+    tandem_target_name(${dep} dep_target)
+    if(dep IN_LIST twins)
+      set(dep_target ${dep_target}_planted)
+    endif()
+    target_link_libraries(${target} ${scope} ${dep_target})
+  endforeach()
+endfunction()
+
+# tandem_planted_deps(PROGRAM worker/engine …): what DEPS is to a program, but with the twins, and
+# with planted_bug() visible to its own sources.
+function(tandem_planted_deps program)
+  target_compile_definitions(${program} PRIVATE TANDEM_PLANTED_BUGS)
+  tandem_link_twins(${program} PRIVATE ${ARGN})
+  foreach(dep ${ARGN})
+    tandem_refuse_twin_behind(${program} ${dep})
+  endforeach()
+endfunction()
+
+# Fails when `dep` has no twin but something it needs has one.
+function(tandem_refuse_twin_behind module dep)
+  get_property(twins GLOBAL PROPERTY TANDEM_TWINS)
+  if(dep IN_LIST twins)
+    return()
+  endif()
+  tandem_target_name(${dep} dep_target)
+  get_property(next_deps GLOBAL PROPERTY TANDEM_DEPS_${dep_target})
+  foreach(next ${next_deps})
+    if(next IN_LIST twins)
+      message(FATAL_ERROR "${module} reaches the twin of ${next} through ${dep}, which has none: "
+        "name ${dep} in tandem_planted_twin too")
+    endif()
+    tandem_refuse_twin_behind(${module} ${next})
+  endforeach()
+endfunction()
