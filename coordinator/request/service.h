@@ -95,6 +95,7 @@ struct Readiness {
   bool all_instances = false;  // every configured instance is ready
   bool draining = false;       // drain() was called; ready is false then
   std::string why;             // when not ready, for the 503
+  uint32_t max_request_tokens = 0;  // prompt + output the largest pool can ever hold; 0: unknown
 };
 
 class Service {
