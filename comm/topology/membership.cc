@@ -13,15 +13,6 @@ constexpr size_t kMaxEndedKept = 4096;
 
 }  // namespace
 
-const char* role_name(Role role) {
-  switch (role) {
-    case Role::kPrefill: return "prefill";
-    case Role::kDecode: return "decode";
-    case Role::kMixed: return "mixed";
-  }
-  return "unknown";
-}
-
 const char* state_name(InstanceState state) {
   switch (state) {
     case InstanceState::kStarting: return "starting";
@@ -33,7 +24,7 @@ const char* state_name(InstanceState state) {
   return "unknown";
 }
 
-Membership::Membership(const Deadlines& deadlines, Expected expected)
+Membership::Membership(const config::Deadlines& deadlines, Expected expected)
     : deadlines_(deadlines), expected_(std::move(expected)) {}
 
 void Membership::configure(const std::string& name, Role role) {

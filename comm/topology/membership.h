@@ -13,13 +13,14 @@
 
 #include "comm/runtime/clock.h"
 #include "comm/runtime/ids.h"
-#include "comm/topology/deadlines.h"
 #include "comm/wire/control.pb.h"
+#include "configs/schema/config.h"
+#include "configs/schema/deadlines.h"
 
 namespace tandem::topology {
 
-enum class Role { kPrefill, kDecode, kMixed };
-const char* role_name(Role role);
+using config::Role;
+using config::role_name;
 
 enum class InstanceState { kStarting, kReady, kSuspect, kDraining, kDead };
 const char* state_name(InstanceState state);
@@ -74,7 +75,7 @@ struct Fenced {
 
 class Membership {
  public:
-  Membership(const Deadlines& deadlines, Expected expected);
+  Membership(const config::Deadlines& deadlines, Expected expected);
 
   // Before any hello. Names are unique.
   void configure(const std::string& name, Role role);
@@ -105,7 +106,7 @@ class Membership {
   JoinResult check(const wire::Hello& hello) const;
   Fenced end(Instance& instance, std::string why);
 
-  Deadlines deadlines_;
+  config::Deadlines deadlines_;
   Expected expected_;
   std::map<std::string, Instance> instances_;
   std::map<uint64_t, std::string> ended_;  // incarnation -> why; bounded

@@ -27,6 +27,7 @@ const char* phase_name(Phase phase);
 struct Leg {
   std::string instance;
   Incarnation incarnation;
+  Attempt attempt;            // under which the instance knows it
   bool open = false;          // the instance was told about it and not yet told to let go
   uint32_t num_new_ids = 0;   // ids that entered the journal from it
 };
@@ -49,7 +50,9 @@ struct RequestState {
   Leg decode;
   bool holds_prefill_slot = false;  // from Reserve to the prefill side's first token
   bool has_source = false;          // prefill pushed for an earlier attempt: Retarget, not Prefill
-  uint32_t base = 0;                // output tokens that were input when the legs were set up
+  Attempt source_attempt;           // under which that source is known until the Retarget arrives
+  uint32_t base = 0;                // output tokens that are input of the prefill leg
+  uint32_t reserved_base = 0;       // output tokens that were input of the Reserve
 
   GrantId grant;
   uint32_t grant_cached_tokens = 0;

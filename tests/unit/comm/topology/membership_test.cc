@@ -28,7 +28,7 @@ wire::Hello hello_of(const std::string& name, const std::string& role) {
 }
 
 struct MembershipTest : ::testing::Test {
-  MembershipTest() : members(Deadlines{}, Expected{"m", "", "bf16", 32, ""}) {
+  MembershipTest() : members(config::Deadlines{}, Expected{"m", "", "bf16", 32, ""}) {
     members.configure("decode-0", Role::kDecode);
   }
   JoinResult join(uint64_t incarnation, wire::Hello hello = hello_of("decode-0", "decode")) {
