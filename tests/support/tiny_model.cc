@@ -45,8 +45,8 @@ void put_block(ByteWriter& out, TensorType type, float amplitude, Rng& rng) {
   for (int i = 0; i < kBlock / 2; ++i) out.put(static_cast<uint8_t>(rng.next() >> 56));
 }
 
-std::vector<std::byte> random_matrix(TensorType type, uint64_t in, uint64_t out_rows, float amplitude,
-                                     Rng& rng) {
+std::vector<std::byte> random_matrix(TensorType type, uint64_t in, uint64_t out_rows,
+                                     float amplitude, Rng& rng) {
   const format::TensorTypeInfo& info = format::tensor_type_info(type);
   CHECK_EQ(in % info.block_elements, 0u);
   ByteWriter out;

@@ -1,6 +1,8 @@
 // Models that can't be served, each refused by name and numbers.
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <limits>
 
@@ -252,6 +254,7 @@ TEST_F(Refusal, EachMissingTensorIsNamed) {
         read_changed([&](GgufWriter& writer) { writer.drop_tensor(expected.name); });
     ASSERT_FALSE(spec.ok()) << expected.name;
     EXPECT_EQ(spec.error().code, ErrorCode::kNotFound);
+    EXPECT_EQ(spec.error().field, expected.name);
     EXPECT_THAT(spec.error().message, HasSubstr("tensor '" + expected.name + "' is missing"));
   }
 }
@@ -289,6 +292,29 @@ TEST_F(Refusal, TiedHeadFollowsFromTheTensor) {
   const Result<ModelSpec> own = read(untied);
   ASSERT_TRUE(own.ok()) << own.error().message;
   EXPECT_FALSE(own->tied_head);
+}
+
+// What people will try first: other families and types must be named, never called corrupt.
+TEST(SharedModels, OtherFamiliesAndTypesAreNamed) {
+  const char* root = std::getenv("TANDEM_SOURCE_DIR");
+  const std::string folder =
+      std::string(root != nullptr ? root : ".") + "/../shared/fixtures/gguf/";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no models at " << folder;
+  struct Case { const char* file; const char* part; };
+  const Case cases[] = {
+      {"qwen2-F32.gguf", "architecture 'qwen2' is not supported"},
+      {"qwen3-Q4_0.gguf", "architecture 'qwen3' is not supported"},
+      {"qwen3moe-Q8_0.gguf", "architecture 'qwen3moe' is not supported"},
+      {"llama_k-Q3_K_M.gguf", "unsupported type Q6_K of tensor 'output.weight'"},
+      {"llama_k-Q6_K.gguf", "unsupported type Q6_K of tensor 'output.weight'"},
+  };
+  for (const Case& c : cases) {
+    const auto file = format::GgufFile::open(folder + c.file);
+    const Result<ModelSpec> spec = file.ok() ? read_spec(*file) : Result<ModelSpec>(file.error());
+    ASSERT_FALSE(spec.ok()) << c.file;
+    EXPECT_EQ(spec.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(spec.error().message, HasSubstr(c.part));
+  }
 }
 
 TEST(GoldenModels, EverySupportedTypeReads) {
