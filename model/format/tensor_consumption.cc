@@ -39,9 +39,8 @@ Status TensorConsumption::finish() const {
   for (size_t i = 0; i < consumed_.size(); ++i) {
     if (consumed_[i]) continue;
     ++num_left;
-    const std::string_view name = file_.tensors()[i].name;
-    if (first.empty()) first = name;
-    if (num_left <= kMaxNamed) names += (names.empty() ? "" : ", ") + quoted(name);
+    if (first.empty()) first = file_.tensors()[i].name;
+    if (num_left <= kMaxNamed) names += (names.empty() ? "" : ", ") + quoted(file_.tensors()[i].name);
   }
   if (num_left == 0) return {};
   if (num_left > kMaxNamed) names += ", ...";

@@ -12,8 +12,7 @@ uint64_t u64(int32_t value) { return static_cast<uint64_t>(value); }
 
 // Values of the matrices of one layer: q, k, v, o, gate, up, down.
 uint64_t layer_matrix_values(const ModelSpec& spec) {
-  const uint64_t attention =
-      2 * u64(spec.hidden) * (u64(spec.q_width()) + u64(spec.kv_width()));
+  const uint64_t attention = u64(spec.hidden) * (2 * u64(spec.q_width()) + 2 * u64(spec.kv_width()));
   const uint64_t mlp = 3 * u64(spec.hidden) * u64(spec.ffn);
   return attention + mlp;
 }
@@ -51,6 +50,8 @@ uint64_t parameter_count(const ModelSpec& spec) {
 uint64_t matmul_flops_per_token(const ModelSpec& spec) {
   return 2 * (u64(spec.num_layers) * layer_matrix_values(spec) + embedding_values(spec));
 }
+
+uint64_t head_flops_per_token(const ModelSpec& spec) { return 2 * embedding_values(spec); }
 
 uint64_t attention_flops_per_token(const ModelSpec& spec, uint64_t context_length) {
   return 4 * u64(spec.num_layers) * u64(spec.q_width()) * context_length;

@@ -30,6 +30,8 @@ uint64_t parameter_count(const ModelSpec& spec);
 
 // Multiply-adds count as two. Matrix products of one token through all layers and the head.
 uint64_t matmul_flops_per_token(const ModelSpec& spec);
+// The head's share of that: only tokens that are sampled after need it.
+uint64_t head_flops_per_token(const ModelSpec& spec);
 // Scores and weighted values of one token that sees context_length positions:
 // 4 * L * h_q * d_h * context_length.
 uint64_t attention_flops_per_token(const ModelSpec& spec, uint64_t context_length);

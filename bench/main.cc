@@ -1,0 +1,60 @@
+// tandem-bench: measurements that need the engine. Exit status: 0, or 2 for bad input.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "bench/model/model_bench.h"
+#include "bench/model/report.h"
+
+namespace {
+
+constexpr int kBadInput = 2;
+
+using tandem::bench::ModelBenchOptions;
+
+void add_model_flags(CLI::App& app, ModelBenchOptions& options, bool& json) {
+  app.add_option("--model", options.model, "GGUF file")->required()->check(CLI::ExistingFile);
+  app.add_option("--prompt", options.prompt, "prompt tokens to prefill")
+      ->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--generate", options.generate, "tokens to decode from an empty context")
+      ->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--threads", options.threads, "threads of the op set")
+      ->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--chunk", options.chunk, "prompt tokens per step")
+      ->check(CLI::Range(1, 1 << 16))->capture_default_str();
+  app.add_option("--repeat", options.repeat, "repetitions; the median counts")
+      ->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--ops", options.ops, "op set")
+      ->check(CLI::IsMember({"auto", "reference", "avx2", "avx512"}))->capture_default_str();
+  app.add_option("--kv-dtype", options.kv_dtype, "type of stored K and V")
+      ->check(CLI::IsMember({"bf16", "f32"}))->capture_default_str();
+  app.add_flag("--json", json, "print one JSON object");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures Tandem's parts on this machine, beside the machine's own limits.",
+               "tandem-bench");
+  app.require_subcommand(1);
+  ModelBenchOptions options;
+  bool json = false;
+  CLI::App* model = app.add_subcommand("model", "prefill and decode rates of one model");
+  add_model_flags(*model, options, json);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  try {
+    const auto result = tandem::bench::run_model_bench(options);
+    const std::string text = json ? tandem::bench::to_json(options, result) + "\n"
+                                  : tandem::bench::to_text(options, result);
+    std::fputs(text.c_str(), stdout);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tandem-bench: %s\n", error.what());
+    return kBadInput;
+  }
+  return 0;
+}
