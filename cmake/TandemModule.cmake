@@ -39,8 +39,8 @@ function(tandem_module module)
     tandem_check_arrow(${module} ${dep})
   endforeach()
 
-  set(view ${CMAKE_BINARY_DIR}/view/${module})
-  set(private_view ${CMAKE_BINARY_DIR}/view_private/${module})
+  set(view ${CMAKE_BINARY_DIR}/view/${target})
+  set(private_view ${CMAKE_BINARY_DIR}/view_private/${target})
   tandem_make_view(${module} ${view} ${M_HDRS})
   tandem_make_view(${module} ${private_view} ${M_PRIVATE_HDRS})
 

@@ -80,6 +80,11 @@ class KvLink {
   // The endpoint that others push to. Fixed after construction.
   virtual std::string endpoint() const = 0;
 
+  // This process goes on under another incarnation (it was fenced): every connection, landing and
+  // expected peer of the old one is gone, nothing queued is sent any more. The first incarnation
+  // is given at construction.
+  virtual void reincarnate(Incarnation self) = 0;
+
   // Sender. Opens the connection when there is none. Never blocks; loop thread only.
   virtual void push(const PeerAddress& peer, const Part& part) = 0;
   virtual void commit(const PeerAddress& peer, const wire::Commit& commit) = 0;

@@ -25,8 +25,8 @@ namespace tandem::transport {
 using PeerId = Id<struct PeerIdTag, uint64_t>;
 
 struct HubHandlers {
-  std::function<void(PeerId, std::string bytes)> on_message;
-  std::function<void(PeerId)> on_peer_gone;
+  std::function<void(PeerId, std::string bytes)> on_message = nullptr;
+  std::function<void(PeerId)> on_peer_gone = nullptr;
 };
 
 class HubTransport {
@@ -43,9 +43,9 @@ class HubTransport {
 };
 
 struct NodeHandlers {
-  std::function<void()> on_connected;
-  std::function<void()> on_disconnected;
-  std::function<void(std::string bytes)> on_message;
+  std::function<void()> on_connected = nullptr;
+  std::function<void()> on_disconnected = nullptr;
+  std::function<void(std::string bytes)> on_message = nullptr;
 };
 
 class NodeTransport {

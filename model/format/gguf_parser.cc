@@ -45,7 +45,9 @@ Status check_count(const std::string& what, uint64_t count, uint64_t min_bytes_e
     return corrupt(what + " is " + str(count) + ", which needs at least " +
                    str(min_bytes_each) + " bytes each, " + str(present_bytes) + " present");
   }
-  if (count > limit) return unsupported(what + " is " + str(count) + ", the limit is " + str(limit));
+  if (count > limit) {
+    return unsupported(what + " is " + str(count) + ", the limit is " + str(limit));
+  }
   return {};
 }
 

@@ -59,6 +59,8 @@ class MetadataValue {
   // Of arrays; kUint8 and 0 for anything else.
   ValueType element_type() const { return parts_.element_type; }
   uint64_t num_elements() const { return parts_.num_elements; }
+  // The bytes of a scalar, a string or a numeric array; empty for a string array.
+  std::span<const std::byte> raw() const { return parts_.raw; }
 
   // Any integer type whose value fits. kInvalidArgument for another type or a value out of range.
   Result<uint64_t> as_uint() const;

@@ -39,8 +39,9 @@ Status TensorConsumption::finish() const {
   for (size_t i = 0; i < consumed_.size(); ++i) {
     if (consumed_[i]) continue;
     ++num_left;
-    if (first.empty()) first = file_.tensors()[i].name;
-    if (num_left <= kMaxNamed) names += (names.empty() ? "" : ", ") + quoted(file_.tensors()[i].name);
+    const std::string_view name = file_.tensors()[i].name;
+    if (first.empty()) first = name;
+    if (num_left <= kMaxNamed) names += (names.empty() ? "" : ", ") + quoted(name);
   }
   if (num_left == 0) return {};
   if (num_left > kMaxNamed) names += ", ...";

@@ -12,7 +12,8 @@ uint64_t u64(int32_t value) { return static_cast<uint64_t>(value); }
 
 // Values of the matrices of one layer: q, k, v, o, gate, up, down.
 uint64_t layer_matrix_values(const ModelSpec& spec) {
-  const uint64_t attention = u64(spec.hidden) * (2 * u64(spec.q_width()) + 2 * u64(spec.kv_width()));
+  const uint64_t attention =
+      2 * u64(spec.hidden) * (u64(spec.q_width()) + u64(spec.kv_width()));
   const uint64_t mlp = 3 * u64(spec.hidden) * u64(spec.ffn);
   return attention + mlp;
 }

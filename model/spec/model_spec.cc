@@ -34,8 +34,8 @@ Status check_general(const format::GgufFile& file) {
   if (!architecture.ok()) return architecture.error();
   if (*architecture != kLlama) {
     return Error{ErrorCode::kUnsupported,
-                 "architecture " + format::quoted(*architecture) + " is not supported (supported: " +
-                     supported_architectures() + ")",
+                 "architecture " + format::quoted(*architecture) +
+                     " is not supported (supported: " + supported_architectures() + ")",
                  "general.architecture"};
   }
   KeyReader general(file, "general.");
@@ -141,12 +141,14 @@ void read_rope(KeyReader& keys, ModelSpec& spec) {
 // Three places may tell the vocabulary's size; the embedding is the one that is computed with.
 void read_vocab(const format::GgufFile& file, KeyReader& keys, ModelSpec& spec) {
   const format::TensorInfo* embedding = file.find_tensor("token_embd.weight");
-  if (embedding == nullptr || embedding->num_rows() > kMaxVocab) {
-    keys.fail(embedding == nullptr ? ErrorCode::kNotFound : ErrorCode::kCorrupt, "vocab_size",
-              embedding == nullptr ? "tensor 'token_embd.weight' is missing"
-                                   : "tensor 'token_embd.weight' has " +
-                                         std::to_string(embedding->num_rows()) +
-                                         " rows, at most " + str(kMaxVocab) + " are allowed");
+  if (embedding == nullptr) {
+    spec.vocab = keys.integer("vocab_size", 1, kMaxVocab, 1);
+    return;  // check_tensors() names what is missing
+  }
+  if (embedding->num_rows() > kMaxVocab) {
+    keys.fail(ErrorCode::kCorrupt, "vocab_size",
+              "tensor 'token_embd.weight' has " + std::to_string(embedding->num_rows()) +
+                  " rows, at most " + str(kMaxVocab) + " are allowed");
     return;
   }
   spec.vocab = static_cast<int32_t>(embedding->num_rows());

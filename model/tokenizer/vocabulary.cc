@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMaxTokens = size_t{1} << 24;
 
 uint64_t pair_key(TokenId left, TokenId right) {
-  return (uint64_t{static_cast<uint32_t>(left)} << 32) | static_cast<uint32_t>(right);
+  return (uint64_t{left} << 32) | right;
 }
 
 Error corrupt(std::string field, std::string message) {
@@ -24,7 +24,7 @@ bool keeps_spelling(TokenType type) {
 }
 
 Status check_id(const std::optional<TokenId>& id, size_t size, const char* field) {
-  if (!id || (*id >= 0 && static_cast<size_t>(*id) < size)) return {};
+  if (!id || *id < size) return {};
   return corrupt(field, std::string(field) + " " + std::to_string(*id) +
                             " is outside the vocabulary of " + std::to_string(size) + " tokens");
 }
@@ -121,13 +121,12 @@ Status Vocabulary::index_merges(const VocabularyData& data) {
 }
 
 std::string_view Vocabulary::bytes(TokenId id) const {
-  if (id < 0 || static_cast<size_t>(id) >= bytes_.size()) return {};
-  return bytes_[static_cast<size_t>(id)];
+  return id < bytes_.size() ? std::string_view(bytes_[id]) : std::string_view();
 }
 
 bool Vocabulary::is_control(TokenId id) const {
-  if (id < 0 || static_cast<size_t>(id) >= types_.size()) return false;
-  const TokenType type = types_[static_cast<size_t>(id)];
+  if (id >= types_.size()) return false;
+  const TokenType type = types_[id];
   return type == TokenType::kControl || type == TokenType::kUnknown;
 }
 

@@ -14,8 +14,8 @@
 
 namespace tandem::tokenizer {
 
-using TokenId = int32_t;
-inline constexpr TokenId kNoToken = -1;
+using TokenId = uint32_t;
+inline constexpr TokenId kNoToken = UINT32_MAX;
 
 // Values as in GGUF's tokenizer.ggml.token_type.
 enum class TokenType : int32_t {

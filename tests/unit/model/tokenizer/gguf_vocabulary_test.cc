@@ -32,9 +32,9 @@ TEST(GgufVocabulary, ReadsEveryKey) {
   EXPECT_EQ(data->tokens.size(), 512u);
   EXPECT_EQ(data->types.size(), 512u);
   EXPECT_EQ(data->merges.size(), 252u);
-  EXPECT_EQ(data->bos, 508);
-  EXPECT_EQ(data->eos, 510);
-  EXPECT_EQ(data->pad, 511);
+  EXPECT_EQ(data->bos, 508u);
+  EXPECT_EQ(data->eos, 510u);
+  EXPECT_EQ(data->pad, 511u);
   EXPECT_EQ(data->unk, std::nullopt);
   EXPECT_FALSE(data->add_bos);
 }

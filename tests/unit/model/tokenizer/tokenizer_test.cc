@@ -145,7 +145,7 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
 TEST(Tokenizer, DecodesExactBytesAndNothingForForeignIds) {
   const Tokenizer tokenizer = toy_tokenizer();
   const TokenId bos = *tokenizer.vocabulary().bos();
-  const std::vector<TokenId> ids = {bos, 0xFF, 0x00, bos + 2, 100000, -5};
+  const std::vector<TokenId> ids = {bos, 0xFF, 0x00, bos + 2, 100000, kNoToken};
   EXPECT_EQ(tokenizer.decode_bytes(ids, ControlTokens::kShow),
             std::string("<s>\xFF\0<think>", 12));
   EXPECT_EQ(tokenizer.decode_bytes(ids, ControlTokens::kSkip), std::string("\xFF\0<think>", 9));
@@ -158,7 +158,7 @@ TEST(TokenizerLoad, RefusesWhatItCantDoByName) {
       {"0 tokens", [](VocabularyData& d) { d.tokens.clear(); }},
       {"token types", [](VocabularyData& d) { d.types.pop_back(); }},
       {"bos_token_id", [](VocabularyData& d) { d.bos = 100000; }},
-      {"padding_token_id -1", [](VocabularyData& d) { d.pad = -1; }},
+      {"padding_token_id 259", [](VocabularyData& d) { d.pad = 259; }},
       {"add_bos_token", [](VocabularyData& d) { d.add_bos = true; d.bos.reset(); }},
       {"two pieces", [](VocabularyData& d) { d.merges = {"ab"}; }},
       {"no token: \"a b\"", [](VocabularyData& d) { d.merges = {"a b"}; }},
