@@ -5,7 +5,8 @@
 //   push(part) ... push(part) commit   --->   on_part, on_part, on_commit
 //                              on_committed  <---
 //
-// Order holds per peer: a commit arrives after every part pushed before it, or not at all.
+// Order holds per peer and grant: a commit arrives after every part of its grant that was pushed
+// before it, or not at all. Other grants' parts may overtake it or be overtaken.
 // A lost connection loses a suffix and is reported to the sender by on_link_lost; what to send
 // again is the sender's decision. No peer ever writes into pool memory: an implementation lands a
 // payload in memory of its own, looks the grant up, verifies it and copies.
@@ -88,16 +89,19 @@ class KvLink {
   // Sender. Opens the connection when there is none. Never blocks; loop thread only.
   virtual void push(const PeerAddress& peer, const Part& part) = 0;
   virtual void commit(const PeerAddress& peer, const wire::Commit& commit) = 0;
-  // Forgets what is queued of (grant, epoch). After it returns the parts' bytes aren't read.
+  // Forgets what is queued of (grant, epoch). After it returns the parts' bytes aren't read and
+  // no on_part_sent comes for them.
   virtual void drop(GrantId grant, Epoch epoch) = 0;
 
   // Receiver. Registers a secret for pushes from one incarnation (kept until forget_peer).
   virtual void expect_peer(Incarnation source, uint64_t secret) = 0;
-  // Closes connections of that incarnation and destroys their memory: fencing.
+  // Closes connections of that incarnation and destroys their memory: fencing. After it returns
+  // nothing of that incarnation is written anywhere and no on_commit comes from it.
   virtual void forget_peer(Incarnation source) = 0;
   // Opens a landing; replaces the one of the same grant.
   virtual void open_landing(Landing landing) = 0;
-  // After it returns nothing writes into the landing's blocks. Unknown grants are ignored.
+  // After it returns nothing writes into the landing's blocks and no on_part comes for it.
+  // Unknown grants are ignored.
   virtual void close_landing(GrantId grant) = 0;
   // Answers a commit over the connection it came from, if that still exists.
   virtual void committed(Incarnation to, GrantId grant, Epoch epoch) = 0;
