@@ -132,8 +132,18 @@ function(tandem_program name)
   endforeach()
 endfunction()
 
+# Adds targets to what `ninja LABEL_tests` builds, for each label.
+function(tandem_label_targets labels)
+  foreach(label ${labels})
+    if(NOT TARGET ${label}_tests)
+      add_custom_target(${label}_tests)
+    endif()
+    add_dependencies(${label}_tests ${ARGN})
+  endforeach()
+endfunction()
+
 # tandem_test(NAME SRCS … DEPS … EXTERNAL … LABELS unit [TIMEOUT s]): a GoogleTest program.
-# TANDEM_SOURCE_DIR and TANDEM_SHARED_DIR reach the tests as environment variables.
+# TANDEM_SOURCE_DIR and TANDEM_BINARY_DIR reach the tests as environment variables.
 function(tandem_test name)
   cmake_parse_arguments(T "" "TIMEOUT" "SRCS;DEPS;EXTERNAL;LABELS;ARGS" ${ARGN})
   tandem_program(${name} SRCS ${T_SRCS} DEPS ${T_DEPS} EXTERNAL ${T_EXTERNAL})
@@ -145,4 +155,21 @@ function(tandem_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
     ENVIRONMENT "TANDEM_SOURCE_DIR=${CMAKE_SOURCE_DIR};TANDEM_BINARY_DIR=${CMAKE_BINARY_DIR}")
+  tandem_label_targets("${T_LABELS}" ${name})
+endfunction()
+
+# The interpreter of tests written in Python; tests/run.sh gives one with their packages.
+set(TANDEM_PYTHON python3 CACHE STRING "Python interpreter of the tests")
+
+# tandem_python_test(NAME script.py LABELS e2e NEEDS targets… [TIMEOUT s]): a script that exits
+# with 0 when it passes. NEEDS are the programs it runs.
+function(tandem_python_test name script)
+  cmake_parse_arguments(T "" "TIMEOUT" "LABELS;NEEDS" ${ARGN})
+  add_test(NAME ${name} COMMAND ${TANDEM_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/${script})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
+    ENVIRONMENT "TANDEM_SOURCE_DIR=${CMAKE_SOURCE_DIR};TANDEM_BINARY_DIR=${CMAKE_BINARY_DIR}")
+  tandem_label_targets("${T_LABELS}" ${T_NEEDS})
 endfunction()

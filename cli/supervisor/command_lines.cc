@@ -29,6 +29,8 @@ Command worker_command(const LaunchSettings& settings, const std::string& instan
       // Several jobs share the cores: no binding, and waiting ranks yield.
       "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
       "--mca", "pml", "ob1", "--mca", "btl", "vader,self",
+      // Everything runs on this machine, so no ssh is needed (mpirun fails where there is none).
+      "--mca", "plm", "isolated",
       // One rank's death ends the others at once.
       "--mca", "odls_base_sigkill_timeout", "0",
       // Everything a killed job leaves behind lies in the run folder.

@@ -62,6 +62,8 @@ class SignalFile {
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, number);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    // A shell starts background jobs with SIGINT ignored, and ignored signals never arrive.
+    for (const int number : {SIGINT, SIGTERM, SIGCHLD}) signal(number, SIG_DFL);
     fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     CHECK_GE(fd_, 0);
   }

@@ -28,7 +28,7 @@ TEST(CommandLines, WorkerRunsUnderItsOwnMpirun) {
       command.arguments,
       ElementsAre("mpirun", "-q", "-n", "1", "--oversubscribe", "--bind-to", "none", "--mca",
                   "mpi_yield_when_idle", "1", "--mca", "pml", "ob1", "--mca", "btl",
-                  "vader,self", "--mca", "odls_base_sigkill_timeout", "0", "--mca",
+                  "vader,self", "--mca", "plm", "isolated", "--mca", "odls_base_sigkill_timeout", "0", "--mca",
                   "orte_tmpdir_base", "/run/mpi", "--mca", "btl_vader_backing_directory",
                   "/run/mpi", "/bin/tandem-worker", "--config", "c.yaml", "--set", "kv.dtype=f32",
                   "--set", "coordinator.control=tcp://127.0.0.1:9", "--instance", "decode-0"));
