@@ -48,7 +48,7 @@ class [[nodiscard]] Result {
   // Requires: ok().
   T& value() & { CHECK(ok()); return std::get<0>(state_); }
   const T& value() const& { CHECK(ok()); return std::get<0>(state_); }
-  T&& value() && { CHECK(ok()); return std::get<0>(std::move(state_)); }
+  T value() && { CHECK(ok()); return std::get<0>(std::move(state_)); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }

@@ -175,7 +175,7 @@ uint32_t Engine::leading_blocks(const Sequence& sequence) const {
   return static_cast<uint32_t>(first - sequence.verified.begin());
 }
 
-void Engine::on_part(GrantId grant, Epoch epoch, uint32_t block_index, uint64_t checksum,
+void Engine::on_part(GrantId grant, Epoch epoch, uint32_t block_index, uint64_t /*checksum*/,
                      uint64_t num_bytes, kvlink::PartStatus status) {
   Sequence* sequence = find_grant(grant);
   if (sequence == nullptr || sequence->phase != Phase::kGranted) return;
@@ -193,7 +193,6 @@ void Engine::on_part(GrantId grant, Epoch epoch, uint32_t block_index, uint64_t 
     return;  // stays missing: computed here once the commit is in
   }
   sequence->verified[block_index] = true;
-  sequence->ledger[block_index] = checksum;
   sequence->last_part = seams_.loop.now();
 }
 
@@ -213,6 +212,17 @@ void Engine::on_commit(Incarnation from, const wire::Commit& commit) {
   close_landing(*sequence);
   sequence->committed = true;
   const uint32_t num_inputs = sequence->num_inputs;
+  const uint32_t num_blocks = blocks_for(num_inputs);
+  const bool same_ledger =
+      commit.num_parts() <= num_blocks &&
+      commit.ledger_digest() ==
+          ledger_digest(sequence->hashes, num_blocks - commit.num_parts(), num_blocks);
+  if (!same_ledger) {
+    // The sender means other content than was granted: only the own cache can be trusted.
+    seams_.log.error("ledger_differs", {{"request", sequence->id.request}});
+    const uint32_t cached = sequence->cached_tokens / block_size();
+    std::fill(sequence->verified.begin() + cached, sequence->verified.end(), false);
+  }
   sequence->todo = missing_ranges(sequence->verified, block_size(), num_inputs, false);
   for (const scheduler::Range& range : sequence->todo) {
     const uint32_t missing = blocks_for(range.end) - range.begin / block_size();

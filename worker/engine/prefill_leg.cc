@@ -47,7 +47,6 @@ void Engine::set_target(Sequence& sequence, const wire::GrantRef& grant, Epoch e
                      grant.link_secret()};
   sequence.first_push = grant.cached_tokens() / block_size();
   sequence.next_push = sequence.first_push;
-  sequence.sent_ledger.clear();
   sequence.commit_known = false;
   sequence.link_down = false;
   sequence.link_lost_since = TimePoint{};
@@ -117,7 +116,9 @@ void Engine::send_commit(Sequence& sequence) {
   if (sequence.sampling.num_logprobs() >= 0) {
     commit.set_first_logprobs(sequence.logprobs[0].SerializeAsString());
   }
-  commit.set_num_parts(blocks_for(sequence.num_inputs) - sequence.first_push);
+  const uint32_t num_blocks = blocks_for(sequence.num_inputs);
+  commit.set_num_parts(num_blocks - sequence.first_push);
+  commit.set_ledger_digest(ledger_digest(sequence.hashes, sequence.first_push, num_blocks));
   commit.set_cached_tokens(std::min(sequence.cached_tokens, sequence.prompt_length));
   commit.set_multi_chunk(sequence.num_chunks > 1);
   const auto us_since = [&](TimePoint then) {

@@ -39,4 +39,10 @@ std::vector<scheduler::Range> missing_ranges(const std::vector<bool>& have, uint
   return ranges;
 }
 
+uint64_t ledger_digest(const std::vector<wire::Hash128>& hashes, uint32_t first, uint32_t end) {
+  CHECK_LE(first, end);
+  CHECK_LE(end, hashes.size());
+  return wire::payload_checksum(hashes.data() + first, (end - first) * sizeof(wire::Hash128));
+}
+
 }  // namespace tandem::engine

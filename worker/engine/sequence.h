@@ -60,8 +60,7 @@ struct Sequence {
   GrantId grant;                     // own (decode leg) or the target's (prefill leg)
   Epoch epoch;
   // decode leg
-  std::vector<bool> verified;        // per block: received whole and checked
-  std::map<uint32_t, uint64_t> ledger;  // block index -> checksum of verified parts
+  std::vector<bool> verified;        // the parts ledger: per block, cached or received and checked
   uint32_t reserved_tokens = 0;      // tokens of the Reserve, before a Regrant added some
   uint32_t corrupt_blocks = 0;
   Incarnation source;                // who may push; 0 = nobody
@@ -73,7 +72,6 @@ struct Sequence {
   kvlink::PeerAddress target;
   uint32_t first_push = 0;           // the decode side has the blocks before it
   uint32_t next_push = 0;            // block index
-  std::map<uint32_t, uint64_t> sent_ledger;
   bool commit_known = false;         // Committed arrived
   bool link_down = false;            // nothing is pushed until the retry
   TimePoint link_lost_since{};       // deadline time of the first loss; 0 = the link is fine
@@ -106,5 +104,8 @@ struct Sequence {
 // with `sample` at least the last position.
 std::vector<scheduler::Range> missing_ranges(const std::vector<bool>& have, uint32_t block_size,
                                              uint32_t num_tokens, bool sample);
+
+// Digest of the ledger that a hand-over should end with: the identities of blocks [first, end).
+uint64_t ledger_digest(const std::vector<wire::Hash128>& hashes, uint32_t first, uint32_t end);
 
 }  // namespace tandem::engine
