@@ -17,11 +17,11 @@ struct RaggedBatch {
   uint32_t max_rows = 0;     // most rows of one sequence
   uint32_t max_context = 0;  // longest context of one sequence, in tokens
 
-  const uint32_t* row_begin = nullptr;       // [num_sequences + 1], rows of s: [row_begin[s], row_begin[s + 1])
-  const uint32_t* first_position = nullptr;  // [num_sequences]
-  const uint32_t* table_begin = nullptr;     // [num_sequences + 1], into block_table
-  const uint32_t* block_table = nullptr;     // flat; entry i of s holds positions
-                                             // [i * block_size, (i + 1) * block_size)
+  const uint32_t* row_begin = nullptr;        // [num_sequences + 1]; the last is num_tokens
+  const uint32_t* first_position = nullptr;   // [num_sequences]
+  const uint32_t* table_begin = nullptr;      // [num_sequences + 1], into block_table
+  const uint32_t* block_table = nullptr;      // flat; entry i of s holds positions
+                                              // [i * block_size, (i + 1) * block_size)
   const uint32_t* positions = nullptr;        // [num_tokens], absolute
   const uint32_t* sequence_of_row = nullptr;  // [num_tokens]
 };

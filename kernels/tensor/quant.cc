@@ -69,6 +69,35 @@ void quantize_q4_1(const float* in, uint8_t* out) {
   std::memcpy(out, &block, sizeof block);
 }
 
+void dequantize_block(const BlockQ8_0& block, float* out) {
+  const float scale = f32_from_f16(block.scale);
+  for (int i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(block.code[i]);
+}
+
+void dequantize_block(const BlockQ4_0& block, float* out) {
+  const float scale = f32_from_f16(block.scale);
+  for (int i = 0; i < 16; ++i) {
+    out[i] = scale * static_cast<float>((block.code[i] & 15) - 8);
+    out[i + 16] = scale * static_cast<float>((block.code[i] >> 4) - 8);
+  }
+}
+
+void dequantize_block(const BlockQ4_1& block, float* out) {
+  const float scale = f32_from_f16(block.scale);
+  const float minimum = f32_from_f16(block.minimum);
+  for (int i = 0; i < 16; ++i) {
+    out[i] = scale * static_cast<float>(block.code[i] & 15) + minimum;
+    out[i + 16] = scale * static_cast<float>(block.code[i] >> 4) + minimum;
+  }
+}
+
+template <class Block>
+void dequantize_blocks(const uint8_t* bytes, int64_t elements, float* out) {
+  for (int64_t i = 0; i < elements; i += kQuantBlock, bytes += sizeof(Block)) {
+    dequantize_block(load<Block>(bytes), out + i);
+  }
+}
+
 }  // namespace
 
 float f32_from_f16(uint16_t bits) {
@@ -111,39 +140,21 @@ uint16_t bf16_from_f32(float value) {
 void dequantize(DType dtype, const void* in, int64_t elements, float* out) {
   CHECK_KERNEL(elements % dtype_block_elements(dtype) == 0);
   const uint8_t* bytes = static_cast<const uint8_t*>(in);
-  const int64_t step = dtype_block_bytes(dtype);
-  const int64_t width = dtype_block_elements(dtype);
-  for (int64_t i = 0; i < elements; i += width, bytes += step) {
-    switch (dtype) {
-      case DType::kF32: out[i] = load<float>(bytes); break;
-      case DType::kF16: out[i] = f32_from_f16(load<uint16_t>(bytes)); break;
-      case DType::kBF16: out[i] = f32_from_bf16(load<uint16_t>(bytes)); break;
-      case DType::kQ8_0: {
-        const auto block = load<BlockQ8_0>(bytes);
-        const float scale = f32_from_f16(block.scale);
-        for (int j = 0; j < 32; ++j) out[i + j] = scale * static_cast<float>(block.code[j]);
-        break;
+  switch (dtype) {
+    case DType::kF32:
+      if (elements > 0) std::memcpy(out, in, static_cast<size_t>(elements) * sizeof(float));
+      return;
+    case DType::kF16:
+      for (int64_t i = 0; i < elements; ++i) out[i] = f32_from_f16(load<uint16_t>(bytes + 2 * i));
+      return;
+    case DType::kBF16:
+      for (int64_t i = 0; i < elements; ++i) {
+        out[i] = std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(bytes + 2 * i)) << 16);
       }
-      case DType::kQ4_0: {
-        const auto block = load<BlockQ4_0>(bytes);
-        const float scale = f32_from_f16(block.scale);
-        for (int j = 0; j < 16; ++j) {
-          out[i + j] = scale * static_cast<float>((block.code[j] & 15) - 8);
-          out[i + j + 16] = scale * static_cast<float>((block.code[j] >> 4) - 8);
-        }
-        break;
-      }
-      case DType::kQ4_1: {
-        const auto block = load<BlockQ4_1>(bytes);
-        const float scale = f32_from_f16(block.scale);
-        const float minimum = f32_from_f16(block.minimum);
-        for (int j = 0; j < 16; ++j) {
-          out[i + j] = scale * static_cast<float>(block.code[j] & 15) + minimum;
-          out[i + j + 16] = scale * static_cast<float>(block.code[j] >> 4) + minimum;
-        }
-        break;
-      }
-    }
+      return;
+    case DType::kQ8_0: return dequantize_blocks<BlockQ8_0>(bytes, elements, out);
+    case DType::kQ4_0: return dequantize_blocks<BlockQ4_0>(bytes, elements, out);
+    case DType::kQ4_1: return dequantize_blocks<BlockQ4_1>(bytes, elements, out);
   }
 }
 

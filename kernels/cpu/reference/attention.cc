@@ -1,7 +1,7 @@
 // Purpose: attention of single query vectors over paged K and V, with online softmax
 // (Milakov & Gimelshein 2018) in tiles and splits at absolute positions.
-// Algorithm, per (row, head): 1. scores of a tile; 2. raise the running maximum, rescale; 3. add the
-// tile's exponentials and weighted values; 4. at the end of a split, merge it into the total.
+// Algorithm, per (row, head): 1. scores of a tile; 2. raise the running maximum, rescale; 3. add
+// the tile's exponentials and weighted values; 4. at the end of a split, merge it into the total.
 // Reads only positions of the row's own context.
 #include <algorithm>
 #include <limits>
