@@ -1,7 +1,7 @@
 #pragma once
 // Frames on a connection:  [u32 header length, little-endian][u8 kind][header][piece of a payload]
-// The header is a protobuf message of comm/wire/link.proto; only kPush is followed by bytes, as many
-// as its piece_bytes says. Pure functions.
+// The header is a protobuf message of comm/wire/link.proto; only kPush is followed by bytes, as
+// many as its piece_bytes says. Pure functions.
 
 #include <cstdint>
 #include <string>

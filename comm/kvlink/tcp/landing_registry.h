@@ -39,8 +39,8 @@ class LandingRegistry {
   bool is_open(GrantId grant, uint64_t landing_id) const;
 
   // Copies the payload into its block if an open landing of this source and epoch wants it and
-  // everything agrees. checksum_ok: what the caller found. must_agree false (tests): copies although
-  // the checksum or chain hash differs.
+  // everything agrees. checksum_ok: what the caller found. must_agree false (tests): copies
+  // although the checksum or chain hash differs.
   Deposit deposit(Incarnation source, const wire::Push& push, std::span<const std::byte> payload,
                   bool checksum_ok, bool must_agree);
 

@@ -107,7 +107,8 @@ class Node {
     return options;
   }
 
-  explicit Node(const TcpLinkOptions& options) : options_(options), thread_([this] { loop_.run(); }) {
+  explicit Node(const TcpLinkOptions& options)
+      : options_(options), thread_([this] { loop_.run(); }) {
     call([&] {
       link_ = std::make_unique<TcpKvLink>(loop_, options);
       link_->deliver_to(events_);
