@@ -171,5 +171,7 @@ function(tandem_python_test name script)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${T_LABELS}" TIMEOUT ${T_TIMEOUT}
     ENVIRONMENT "TANDEM_SOURCE_DIR=${CMAKE_SOURCE_DIR};TANDEM_BINARY_DIR=${CMAKE_BINARY_DIR}")
-  tandem_label_targets("${T_LABELS}" ${T_NEEDS})
+  if(T_NEEDS)
+    tandem_label_targets("${T_LABELS}" ${T_NEEDS})
+  endif()
 endfunction()

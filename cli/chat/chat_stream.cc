@@ -44,7 +44,7 @@ void read_figures(const Json& chunk, ChatFigures& figures) {
   };
   keep(figures.prefill_instance, "prefill_instance");
   keep(figures.decode_instance, "decode_instance");
-  keep(figures.kv_bytes, "kv_bytes");
+  keep(figures.kv_bytes_moved, "kv_bytes_moved");
   keep(figures.hidden_share, "hidden_share");
   keep(figures.attempts, "attempts");
 }
@@ -170,14 +170,14 @@ std::string describe(const ChatFigures& figures) {
     text += "prefilled by " + figures.prefill_instance.value_or("?") + ", decoded by " +
             figures.decode_instance.value_or("?") + "\n";
   }
-  if (figures.kv_bytes) {
-    text += "KV bytes moved: " + std::to_string(*figures.kv_bytes) + "\n";
+  if (figures.kv_bytes_moved) {
+    text += "KV bytes moved: " + std::to_string(*figures.kv_bytes_moved) + "\n";
   }
   if (figures.hidden_share) {
     std::snprintf(line, sizeof line, "hidden share of the transfer: %.0f %%\n",
                   100 * *figures.hidden_share);
     text += line;
-  } else if (figures.kv_bytes && *figures.kv_bytes > 0) {
+  } else if (figures.kv_bytes_moved && *figures.kv_bytes_moved > 0) {
     text += "hidden share of the transfer: none (the prompt fits one chunk)\n";
   }
   return text;

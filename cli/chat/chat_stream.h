@@ -35,7 +35,7 @@ struct ChatFigures {
   std::string finish_reason;
   std::optional<std::string> prefill_instance;
   std::optional<std::string> decode_instance;
-  std::optional<int64_t> kv_bytes;        // moved from prefill to decode
+  std::optional<int64_t> kv_bytes_moved;  // moved from prefill to decode
   std::optional<double> hidden_share;     // of the transfer, 0 to 1; absent for one-chunk prompts
   std::optional<int> attempts;
 

@@ -29,13 +29,13 @@ TEST(ReadChunk, GathersTextAndFigures) {
                         answer), "y");
   EXPECT_EQ(*read_chunk(R"({"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2},)"
                         R"("tandem":{"prefill_instance":"prefill-0","hidden_share":null,)"
-                        R"("kv_bytes":1024}})", answer), "");
+                        R"("kv_bytes_moved":1024}})", answer), "");
   EXPECT_EQ(answer.text, "Hey");
   EXPECT_EQ(answer.figures.finish_reason, "stop");
   EXPECT_EQ(answer.figures.prompt_tokens, 3);
   EXPECT_EQ(answer.figures.completion_tokens, 2);
   EXPECT_EQ(answer.figures.prefill_instance, "prefill-0");
-  EXPECT_EQ(answer.figures.kv_bytes, 1024);
+  EXPECT_EQ(answer.figures.kv_bytes_moved, 1024);
   EXPECT_FALSE(answer.figures.hidden_share.has_value());
   EXPECT_FALSE(answer.figures.decode_instance.has_value());
 }
@@ -73,7 +73,7 @@ TEST(Describe, SaysWhereTheRequestRan) {
   figures.completion_tokens = 1;
   figures.prefill_instance = "prefill-0";
   figures.decode_instance = "decode-1";
-  figures.kv_bytes = 737280;
+  figures.kv_bytes_moved = 737280;
   figures.hidden_share = 0.75;
   EXPECT_EQ(describe(figures),
             "first token after 0.000 s, then 0.0 tokens/s (0 + 1 tokens)\n"
