@@ -27,7 +27,7 @@ struct HttpLimits {
 };
 
 // Answers one request: either respond(), or begin_stream() write()* end(). Belongs to the loop
-// thread. Stays valid, and does nothing, after the connection died: calls on a dead writer are
+// thread. A client that ends its own half of the connection counts as gone. Stays valid, and does nothing, after the connection died: calls on a dead writer are
 // harmless. Dropping the last reference before the response is whole cuts the connection (a
 // forgotten request never hangs a client).
 class ResponseWriter {
@@ -49,7 +49,8 @@ class ResponseWriter {
 
   // Bytes queued and not yet taken by the socket.
   virtual size_t pending_bytes() const = 0;
-  // Called every time pending_bytes() has fallen back to 0. Replaces an earlier callback.
+  // Called, never inside write(), every time the socket has taken all that a write() had left
+  // pending. Replaces an earlier callback.
   virtual void on_drained(std::function<void()> callback) = 0;
   // Called at most once, when the connection ends before the whole response was taken by the
   // socket (the client went away or stalled, abort(), the server stops); at once, posted, if that
@@ -75,14 +76,14 @@ struct HttpStats {
 struct HttpServerOptions {
   std::string address = "127.0.0.1";   // numeric IPv4 or IPv6, or "localhost"
   uint16_t port = 0;                   // 0 = any free port
-  HttpLimits limits;
+  HttpLimits limits = {};
 };
 
 // Splits "127.0.0.1:8000" or "[::1]:8000". kInvalidArgument otherwise.
 Result<HttpServerOptions> parse_http_address(const std::string& text);
 
-// Owned by main, on the loop's thread (constructed before run() or on it; destroyed on it, or after
-// run() returned). The handler runs on the loop thread and must not block. Requests of one
+// Owned by main, on the loop's thread (constructed before run() or on it; destroyed on it, outside of
+// the handler, or after run() returned). The handler runs on the loop thread and must not block. Requests of one
 // connection are handled one after the other; a slow client delays only itself.
 class HttpServer {
  public:
