@@ -185,11 +185,12 @@ EntryOutput Model::finish_entry(const StepEntry& entry, int64_t first_row,
   if (entry.sample && out.finite) {
     const auto position =
         static_cast<uint32_t>(entry.start_position) + static_cast<uint32_t>(count);
-    out.sample = sampling::sample_row(logits.last(vocab), {.params = entry.params,
-                                                           .choice = entry.choice,
-                                                           .position = position,
-                                                           .num_logprobs = entry.num_logprobs,
-                                                           .digest = entry.digest});
+    const sampling::SampleRequest request{.params = entry.params,
+                                          .choice = entry.choice,
+                                          .position = position,
+                                          .num_logprobs = entry.num_logprobs,
+                                          .digest = entry.digest};
+    out.sample = sampling::sample_row(logits.last(vocab), request, sort_scratch_);
   }
   return out;
 }

@@ -94,6 +94,7 @@ class Model {
   std::unique_ptr<tensor::Stream> stream_;
   std::vector<float> host_x_;       // [max_tokens, hidden]
   std::vector<float> host_logits_;  // [max_logit_rows, vocab]
+  sampling::SortScratch sort_scratch_;
 };
 
 }  // namespace tandem::forward

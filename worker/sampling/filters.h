@@ -10,10 +10,16 @@
 
 namespace tandem::sampling {
 
+// Memory for sorting a row, kept from call to call: fresh pages would cost more than the sort.
+struct SortScratch {
+  std::vector<Candidate> from;
+  std::vector<Candidate> to;
+};
+
 struct Survivors {
   // All survivors, best first; empty when every id with logit >= floor survives (no filter that
-  // needs an order is on): then nobody has to sort the row.
-  std::vector<Candidate> sorted;
+  // needs an order is on): then nobody has to sort the row. Lies in the summary or the scratch.
+  std::span<const Candidate> sorted{};
   float floor = 0;
 };
 
@@ -24,6 +30,6 @@ SummaryNeeds summary_needs(const SamplingParams& params, int32_t vocab_size);
 // A filter that the summary's best 256 don't close looks at the whole row: the result is the same
 // for every length of that list.
 Survivors filter(std::span<const float> logits, const RowSummary& summary,
-                 const SamplingParams& params);
+                 const SamplingParams& params, SortScratch& scratch);
 
 }  // namespace tandem::sampling

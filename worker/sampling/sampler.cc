@@ -67,9 +67,9 @@ void race_row(std::span<const float> logits, float floor, const NoiseKey& key, R
 }
 
 int32_t pick(std::span<const float> logits, const RowSummary& summary,
-             const SamplingParams& params, const NoiseKey& key) {
+             const SamplingParams& params, const NoiseKey& key, SortScratch& scratch) {
   if (params.temperature <= kGreedyTemperature) return summary.best.token;
-  const Survivors survivors = filter(logits, summary, params);
+  const Survivors survivors = filter(logits, summary, params, scratch);
   Race race(summary.best, params.temperature, key);
   if (survivors.sorted.empty()) {
     race_row(logits, survivors.floor, key, race);
@@ -113,23 +113,23 @@ Status validate(const SamplingParams& p) {
 }
 
 int32_t sample_token(std::span<const float> logits, const SamplingParams& params,
-                     const NoiseKey& key) {
+                     const NoiseKey& key, SortScratch& scratch) {
   const RowSummary summary = summarize_row(logits, pick_needs(params, logits.size()));
   CHECK(summary.finite);
-  return pick(logits, summary, params, key);
+  return pick(logits, summary, params, key, scratch);
 }
 
-SampleResult sample_row(std::span<const float> logits, const SampleRequest& request) {
+SampleResult sample_row(std::span<const float> logits, const SampleRequest& request,
+                        SortScratch& scratch) {
   CHECK(!logits.empty());
   CHECK_LE(request.num_logprobs, kMaxTopLogprobs);
   SampleResult result;
   if (request.digest) result.logits_digest = XXH3_64bits(logits.data(), logits.size_bytes());
-  const RowSummary summary =
-      summarize_row(logits, pick_needs(request.params, logits.size()));
+  const RowSummary summary = summarize_row(logits, pick_needs(request.params, logits.size()));
   result.finite = summary.finite;
   if (!result.finite) return result;
   result.token = pick(logits, summary, request.params,
-                      {request.params.seed, request.choice, request.position});
+                      {request.params.seed, request.choice, request.position}, scratch);
   if (request.num_logprobs >= 0) add_logprobs(logits, request.num_logprobs, result);
   return result;
 }

@@ -2,7 +2,7 @@
 // One row of logits to one token. The order is a contract:
 //   raw logits (digest, log-probabilities) -> temperature -> top_k -> top_p -> min_p -> Gumbel-max
 // Bias, penalties and the grammar mask will edit a copy of the row between the raw logits and the
-// temperature. Pure functions: any thread, no state.
+// temperature. Pure functions: any thread, no state but the caller's scratch memory.
 
 #include <cstdint>
 #include <span>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/sampling/counter_rng.h"
+#include "worker/sampling/filters.h"
 #include "worker/sampling/sampling_params.h"
 
 namespace tandem::sampling {
@@ -39,11 +40,12 @@ struct SampleResult {
 
 // logits: [vocab_size] f32, as the model gave them. Requires: 1 <= vocab_size; validate(params)
 // passes; num_logprobs <= kMaxTopLogprobs.
-SampleResult sample_row(std::span<const float> logits, const SampleRequest& request);
+SampleResult sample_row(std::span<const float> logits, const SampleRequest& request,
+                        SortScratch& scratch);
 
 // argmax over the survivors of logit / temperature + Gumbel noise, ties to the lowest id. Exposed
 // for tests. Requires: logits finite.
 int32_t sample_token(std::span<const float> logits, const SamplingParams& params,
-                     const NoiseKey& key);
+                     const NoiseKey& key, SortScratch& scratch);
 
 }  // namespace tandem::sampling

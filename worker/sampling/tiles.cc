@@ -47,8 +47,7 @@ RowSummary summarize_tile(std::span<const float> logits, int32_t first_token,
   if (!out.finite) return out;  // the row fails; nothing else of it is looked at
   out.best = best_of(logits, first_token);
   if (needs.sum_exp) {
-    const double max = out.best.logit;
-    for (float x : logits) out.sum_exp += exact_exp((x - max) / needs.temperature);
+    out.sum_exp = sum_exact_exp(logits, out.best.logit, needs.temperature);
   }
   if (needs.top) out.top = top_of(logits, first_token, floor);
   return out;

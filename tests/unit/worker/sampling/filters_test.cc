@@ -15,7 +15,9 @@ using testing::random_row;
 
 std::set<int32_t> survivors(std::span<const float> row, const SamplingParams& params) {
   const auto needs = summary_needs(params, static_cast<int32_t>(row.size()));
-  const Survivors out = filter(row, summarize_row(row, needs), params);
+  SortScratch scratch;
+  const RowSummary summary = summarize_row(row, needs);
+  const Survivors out = filter(row, summary, params, scratch);
   std::set<int32_t> ids;
   for (const Candidate& c : out.sorted) ids.insert(c.token);
   if (out.sorted.empty()) {
@@ -66,6 +68,17 @@ TEST(Filters, FlatRowNeedsMoreThanTheBest256) {
   EXPECT_EQ(survivors(row, {.top_k = 400}).size(), 400U);
   EXPECT_EQ(survivors(row, {.min_p = 1.0F}).size(), 1000U);
   EXPECT_EQ(*survivors(row, {.top_k = 400}).rbegin(), 399);  // ties: the lowest ids stay
+}
+
+TEST(Filters, MinusZeroTiesWithZero) {
+  std::vector<float> row(600, -0.0F);
+  for (size_t i = 1; i < row.size(); i += 2) row[i] = 0.0F;
+  row[599] = 1.0F;
+  const auto ids = survivors(row, {.top_k = 300});
+  EXPECT_EQ(ids.size(), 300U);
+  EXPECT_TRUE(ids.contains(599));
+  EXPECT_TRUE(ids.contains(298));
+  EXPECT_FALSE(ids.contains(299));
 }
 
 TEST(Filters, OneAlwaysSurvives) {

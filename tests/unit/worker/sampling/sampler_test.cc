@@ -15,8 +15,14 @@ using testing::naive_sample;
 using testing::naive_survivors;
 using testing::random_row;
 
+SampleResult sample(std::span<const float> row, const SampleRequest& request) {
+  SortScratch scratch;
+  return sample_row(row, request, scratch);
+}
+
 TEST(Sampler, BoundedRaceEqualsNoiseForEveryCandidate) {
   uint32_t seed = 0;
+  SortScratch scratch;
   for (size_t size : {1UL, 7UL, 300UL, 5000UL}) {
     for (float spread : {0.01F, 1.0F, 8.0F}) {
       for (const SamplingParams& params :
@@ -28,7 +34,7 @@ TEST(Sampler, BoundedRaceEqualsNoiseForEveryCandidate) {
         for (uint32_t position = 0; position < 4; ++position) {
           const NoiseKey key{.seed = seed * 0x9E3779B97F4A7C15ULL, .choice = 1,
                              .position = position};
-          EXPECT_EQ(sample_token(row, params, key), naive_sample(row, params, key))
+          EXPECT_EQ(sample_token(row, params, key, scratch), naive_sample(row, params, key))
               << "seed " << seed << " size " << size;
         }
       }
@@ -39,6 +45,7 @@ TEST(Sampler, BoundedRaceEqualsNoiseForEveryCandidate) {
 // Chi-square of 40,000 draws against the exact distribution over the survivors.
 void expect_distribution(std::span<const float> row, const SamplingParams& params) {
   constexpr int kDraws = 40000;
+  SortScratch scratch;
   const auto ids = naive_survivors(row, params);
   std::vector<double> p(row.size(), 0.0);
   double total = 0;
@@ -49,7 +56,7 @@ void expect_distribution(std::span<const float> row, const SamplingParams& param
   }
   std::vector<int> seen(row.size(), 0);
   for (uint32_t i = 0; i < kDraws; ++i) {
-    const int32_t token = sample_token(row, params, {.seed = 42, .choice = 0, .position = i});
+    const int32_t token = sample_token(row, params, {42, 0, i}, scratch);
     ++seen[static_cast<size_t>(token)];
   }
   double chi_square = 0;
@@ -80,25 +87,25 @@ TEST(Sampler, ColdIsGreedyAndTiesGoToTheLowestId) {
   for (float t : {0.0F, 1e-5F, 1e-4F}) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       const SampleRequest request{.params = {.temperature = t, .seed = seed}};
-      EXPECT_EQ(sample_row(row, request).token, 1);
+      EXPECT_EQ(sample(row, request).token, 1);
     }
   }
   const std::vector<float> zeros{-1.0F, -0.0F, 0.0F};
-  EXPECT_EQ(sample_row(zeros, {.params = {.temperature = 0}}).token, 1);  // -0 equals 0
+  EXPECT_EQ(sample(zeros, {.params = {.temperature = 0}}).token, 1);  // -0 equals 0
 }
 
 TEST(Sampler, ChoicesAndPositionsDrawApart) {
   const std::vector<float> row(1000, 0.0F);
-  const int32_t token = sample_row(row, {.choice = 0, .position = 5}).token;
-  EXPECT_EQ(sample_row(row, {.choice = 0, .position = 5}).token, token);
-  EXPECT_NE(sample_row(row, {.choice = 1, .position = 5}).token, token);
-  EXPECT_NE(sample_row(row, {.choice = 0, .position = 6}).token, token);
+  const int32_t token = sample(row, {.choice = 0, .position = 5}).token;
+  EXPECT_EQ(sample(row, {.choice = 0, .position = 5}).token, token);
+  EXPECT_NE(sample(row, {.choice = 1, .position = 5}).token, token);
+  EXPECT_NE(sample(row, {.choice = 0, .position = 6}).token, token);
 }
 
 TEST(Sampler, NotANumberFailsTheRowOnly) {
   auto row = random_row(1, 5000, 1.0F);
   row[4500] = std::numeric_limits<float>::quiet_NaN();
-  const SampleResult result = sample_row(row, {.num_logprobs = 3, .digest = true});
+  const SampleResult result = sample(row, {.num_logprobs = 3, .digest = true});
   EXPECT_FALSE(result.finite);
   EXPECT_EQ(result.token, -1);
   EXPECT_TRUE(result.top_logprobs.empty());
@@ -110,7 +117,7 @@ TEST(Sampler, LogprobsAreOfTheRawLogits) {
   double sum = 0;
   for (float x : row) sum += std::exp(static_cast<double>(x));
   const SampleRequest request{.params = {.temperature = 0.3F, .top_k = 7}, .num_logprobs = 5};
-  const SampleResult result = sample_row(row, request);
+  const SampleResult result = sample(row, request);
   EXPECT_NEAR(result.logprob, row[static_cast<size_t>(result.token)] - std::log(sum), 1e-5);
   const auto best = naive_survivors(row, {.top_k = 5});
   ASSERT_EQ(result.top_logprobs.size(), 5U);
@@ -119,15 +126,15 @@ TEST(Sampler, LogprobsAreOfTheRawLogits) {
     const double logprob = row[static_cast<size_t>(best[i])] - std::log(sum);
     EXPECT_NEAR(result.top_logprobs[i].logprob, logprob, 1e-5);
   }
-  EXPECT_TRUE(sample_row(row, {.num_logprobs = 0}).top_logprobs.empty());
+  EXPECT_TRUE(sample(row, {.num_logprobs = 0}).top_logprobs.empty());
 }
 
 TEST(Sampler, DigestSeesEveryBit) {
   auto row = random_row(9, 512, 1.0F);
-  const uint64_t digest = sample_row(row, {.digest = true}).logits_digest;
-  EXPECT_EQ(sample_row(row, {.digest = true}).logits_digest, digest);
+  const uint64_t digest = sample(row, {.digest = true}).logits_digest;
+  EXPECT_EQ(sample(row, {.digest = true}).logits_digest, digest);
   row[511] = std::nextafter(row[511], 100.0F);
-  EXPECT_NE(sample_row(row, {.digest = true}).logits_digest, digest);
+  EXPECT_NE(sample(row, {.digest = true}).logits_digest, digest);
 }
 
 }  // namespace
