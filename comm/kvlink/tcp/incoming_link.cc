@@ -72,7 +72,7 @@ void IncomingLink::update_interest() {
 }
 
 std::optional<TimePoint> IncomingLink::deadline() const {
-  if (source_ == Incarnation()) return progress_at_ + context_.options.open_deadline;
+  if (!ring_) return progress_at_ + context_.options.open_deadline;
   if (reader_.mid_frame() && !paused_) return progress_at_ + context_.options.progress_timeout;
   return std::nullopt;
 }
@@ -82,22 +82,17 @@ void IncomingLink::on_deadline() {
   if (due && *due <= context_.reactor.now()) close();
 }
 
-std::string IncomingLink::refusal_of(const wire::LinkHello& hello) const {
-  const TcpLinkOptions& own = context_.options;
+Result<Session> IncomingLink::admit(const wire::LinkHello& hello) const {
   if (hello.protocol_version() != wire::kProtocolVersion) {
-    return "protocol version " + std::to_string(hello.protocol_version()) + ", here " +
-           std::to_string(wire::kProtocolVersion);
+    return Error{ErrorCode::kUnsupported,
+                 "protocol version " + std::to_string(hello.protocol_version()) + ", here " +
+                     std::to_string(wire::kProtocolVersion), ""};
   }
-  if (hello.to_instance() != own.instance) return "this is another instance: " + own.instance;
-  if (Incarnation(hello.to_incarnation()) != own.incarnation) {
-    return "this is another incarnation of " + own.instance;
+  const std::string& own = context_.options.instance;
+  if (hello.to_instance() != own) {
+    return Error{ErrorCode::kFenced, "this is another instance: " + own, ""};
   }
-  const Incarnation source(hello.from_incarnation());
-  if (source == Incarnation() || !context_.registry.expects(source)) {
-    return "this incarnation isn't expected";
-  }
-  if (!context_.registry.admits(source, hello.link_secret())) return "wrong link secret";
-  return "";
+  return context_.registry.admit(hello);
 }
 
 Status IncomingLink::take_hello(std::string_view header) {
@@ -105,15 +100,16 @@ Status IncomingLink::take_hello(std::string_view header) {
   if (!hello.ParseFromArray(header.data(), static_cast<int>(header.size()))) {
     return wrong("no greeting");
   }
+  const Result<Session> session = admit(hello);
   wire::LinkWelcome welcome;
-  welcome.set_refusal(refusal_of(hello));
+  if (!session.ok()) welcome.set_refusal(session.error().message);
   append_frame(FrameKind::kWelcome, welcome, out_);
   if (Status status = flush(); !status.ok()) return status;
-  if (!welcome.refusal().empty()) {
+  if (!session.ok()) {
     ++context_.counters.refused_connections;
-    return Error{ErrorCode::kFenced, welcome.refusal(), ""};
+    return session.error();
   }
-  source_ = Incarnation(hello.from_incarnation());
+  session_ = *session;
   ring_ = std::make_unique<ReceiveRing>(context_.options.max_block_bytes);
   owner_.on_welcomed(*this);
   return {};
@@ -151,9 +147,9 @@ Status IncomingLink::take_commit(std::string_view header) {
   if (!commit.ParseFromArray(header.data(), static_cast<int>(header.size()))) {
     return wrong("unreadable commit");
   }
-  context_.delivery.post([&registry = context_.registry, from = source_, commit](
+  context_.delivery.post([&registry = context_.registry, session = session_, commit](
                              KvLinkEvents& events) {
-    if (registry.expects(from)) events.on_commit(from, commit);
+    if (registry.is_current(session)) events.on_commit(session.source, commit);
   });
   return {};
 }
@@ -173,7 +169,7 @@ void IncomingLink::land(const wire::Push& header, std::span<std::byte> bytes) {
   }
   const uint64_t checksum = wire::payload_checksum(bytes.data(), bytes.size());
   const Deposit deposit = context_.registry.deposit(
-      source_, header, bytes, checksum == header.checksum(), testing.verify_blocks);
+      session_, header, bytes, checksum == header.checksum(), testing.verify_blocks);
   if (deposit.outcome == DepositOutcome::kDiscarded) {
     ++counters.discarded_parts;
     return;

@@ -31,7 +31,9 @@ class IncomingLink final : public Pollable, private FrameSink {
   ~IncomingLink() override;
 
   // Of the peer; 0 before the greeting.
-  Incarnation source() const { return source_; }
+  Incarnation source() const { return session_.source; }
+  // Its session has ended.
+  bool stale() const { return ring_ && !context_.registry.is_current(session_); }
   void send_committed(GrantId grant, Epoch epoch);
   // Reads again after a backlog.
   void resume();
@@ -47,8 +49,7 @@ class IncomingLink final : public Pollable, private FrameSink {
   Status on_payload() override;
 
   Status take_hello(std::string_view header);
-  // Why this hello is refused; empty if it isn't.
-  std::string refusal_of(const wire::LinkHello& hello) const;
+  Result<Session> admit(const wire::LinkHello& hello) const;
   Result<std::span<std::byte>> take_push(std::string_view header);
   Status take_commit(std::string_view header);
   void land(const wire::Push& header, std::span<std::byte> bytes);
@@ -60,7 +61,7 @@ class IncomingLink final : public Pollable, private FrameSink {
   FileDescriptor socket_;
   FrameReader reader_;
   std::unique_ptr<ReceiveRing> ring_;  // once welcomed
-  Incarnation source_;
+  Session session_;                    // once welcomed
   std::vector<std::byte> out_;         // answers that wait for the socket
   bool paused_ = false;                // too many events wait for the loop
   uint32_t interest_ = 0;

@@ -9,23 +9,42 @@ namespace tandem::kvlink {
 
 void LandingRegistry::expect(Incarnation source, uint64_t secret) {
   std::lock_guard lock(mutex_);
-  secrets_[source] = secret;
+  const auto found = expected_.find(source);
+  if (found != expected_.end() && found->second.secret == secret) return;
+  expected_[source] = {secret, next_id_++};
 }
 
 void LandingRegistry::forget(Incarnation source) {
   std::lock_guard lock(mutex_);
-  secrets_.erase(source);
+  expected_.erase(source);
 }
 
-bool LandingRegistry::expects(Incarnation source) const {
+void LandingRegistry::reincarnate(Incarnation self) {
   std::lock_guard lock(mutex_);
-  return secrets_.contains(source);
+  self_ = self;
+  expected_.clear();
+  landings_.clear();
 }
 
-bool LandingRegistry::admits(Incarnation source, uint64_t secret) const {
+Result<Session> LandingRegistry::admit(const wire::LinkHello& hello) const {
+  const auto refuse = [](const char* why) { return Error{ErrorCode::kFenced, why, ""}; };
+  const Incarnation source(hello.from_incarnation());
   std::lock_guard lock(mutex_);
-  const auto found = secrets_.find(source);
-  return found != secrets_.end() && found->second == secret;
+  if (Incarnation(hello.to_incarnation()) != self_) return refuse("this is another incarnation");
+  const auto found = expected_.find(source);
+  if (found == expected_.end()) return refuse("the sender's incarnation isn't expected");
+  if (found->second.secret != hello.link_secret()) return refuse("wrong link secret");
+  return Session{source, found->second.session_id};
+}
+
+bool LandingRegistry::is_current_locked(const Session& session) const {
+  const auto found = expected_.find(session.source);
+  return found != expected_.end() && found->second.session_id == session.id;
+}
+
+bool LandingRegistry::is_current(const Session& session) const {
+  std::lock_guard lock(mutex_);
+  return is_current_locked(session);
 }
 
 void LandingRegistry::open(Landing landing) {
@@ -47,17 +66,17 @@ bool LandingRegistry::is_open(GrantId grant, uint64_t landing_id) const {
   return found != landings_.end() && found->second.id == landing_id;
 }
 
-Deposit LandingRegistry::deposit(Incarnation source, const wire::Push& push,
+Deposit LandingRegistry::deposit(const Session& session, const wire::Push& push,
                                  std::span<const std::byte> payload, bool checksum_ok,
                                  bool must_agree) {
   std::lock_guard lock(mutex_);
-  if (!secrets_.contains(source)) return {};
+  if (!is_current_locked(session)) return {};
   const auto found = landings_.find(GrantId(push.grant()));
   if (found == landings_.end()) return {};
   Open& open = found->second;
   const Landing& landing = open.landing;
   const uint32_t index = push.block_index();
-  if (landing.source != source || landing.epoch != Epoch(push.epoch())) return {};
+  if (landing.source != session.source || landing.epoch != Epoch(push.epoch())) return {};
   if (index < landing.first_block || index >= landing.blocks.size()) return {};
   if (open.written[index]) return {};
   const wire::Hash128 chain{push.chain_hash_low(), push.chain_hash_high()};

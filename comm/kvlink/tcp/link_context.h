@@ -24,7 +24,15 @@ struct OutboxTable {
     bool scheduled = false;  // the link thread has been told that there is work
     bool lost = false;       // on_link_lost is on its way; what is queued goes with it
   };
+  explicit OutboxTable(Incarnation own) : self(own) {}
+
+  bool is_self(Incarnation incarnation) {
+    std::lock_guard lock(mutex);
+    return self == incarnation;
+  }
+
   std::mutex mutex;
+  Incarnation self;                      // guarded by mutex; who pushes
   std::map<PeerAddress, Entry> entries;  // guarded by mutex
 };
 
@@ -53,6 +61,7 @@ class PushLedger {
       return item.second.grant == grant && item.second.epoch == epoch;
     });
   }
+  void clear() { pushed_.clear(); }
   void lose(const PeerAddress& peer) {
     std::erase_if(pushed_, [&](const auto& item) { return item.second.peer == peer; });
   }
@@ -83,7 +92,8 @@ struct LinkContext {
   EventDelivery delivery;
 
   LinkContext(EventLoop& loop, TcpLinkOptions o, std::function<void()> on_drained)
-      : options(std::move(o)), delivery(loop, std::move(on_drained)) {}
+      : options(std::move(o)), registry(options.incarnation), outboxes(options.incarnation),
+        delivery(loop, std::move(on_drained)) {}
 };
 
 }  // namespace tandem::kvlink

@@ -23,17 +23,19 @@ LinkHub::LinkHub(LinkContext& context, FileDescriptor listener)
 LinkHub::~LinkHub() { context_.reactor.remove(listener_.get()); }
 
 void LinkHub::service(const PeerAddress& peer) {
+  Incarnation self;
   {
     std::lock_guard lock(context_.outboxes.mutex);
     const auto entry = context_.outboxes.entries.find(peer);
     if (entry == context_.outboxes.entries.end()) return;
     entry->second.scheduled = false;
     if (entry->second.lost || entry->second.outbox.empty()) return;
+    self = context_.outboxes.self;
   }
   const auto found = outgoing_.find(peer);
   if (found != outgoing_.end()) return found->second->pump();
   OutgoingLinkOwner& owner = *this;
-  auto link = std::make_unique<OutgoingLink>(peer, context_, owner);
+  auto link = std::make_unique<OutgoingLink>(peer, self, context_, owner);
   OutgoingLink& opened = *link;
   outgoing_.emplace(peer, std::move(link));
   opened.open();
@@ -47,12 +49,15 @@ void LinkHub::on_lost(OutgoingLink& link, const std::string& why) {
   bury_later();
   {
     std::lock_guard lock(context_.outboxes.mutex);
+    if (context_.outboxes.self != link.self()) return;
     const auto entry = context_.outboxes.entries.find(peer);
     if (entry != context_.outboxes.entries.end()) entry->second.lost = true;
   }
-  context_.delivery.post([&context = context_, peer, why](KvLinkEvents& events) {
+  context_.delivery.post([&context = context_, self = link.self(), peer, why](
+                             KvLinkEvents& events) {
     {
       std::lock_guard lock(context.outboxes.mutex);
+      if (context.outboxes.self != self) return;
       context.outboxes.entries.erase(peer);
     }
     context.ledger.lose(peer);
@@ -66,10 +71,18 @@ void LinkHub::send_committed(Incarnation to, GrantId grant, Epoch epoch) {
   }
 }
 
-void LinkHub::close_incoming(Incarnation source) {
-  const auto found = std::ranges::find(incoming_, source,
-                                       [](const auto& link) { return link->source(); });
-  if (found != incoming_.end()) (*found)->close();
+void LinkHub::close_stale() {
+  Incarnation self;
+  {
+    std::lock_guard lock(context_.outboxes.mutex);
+    self = context_.outboxes.self;
+  }
+  std::erase_if(outgoing_, [&](const auto& item) { return item.second->self() != self; });
+  std::vector<IncomingLink*> stale;
+  for (const auto& link : incoming_) {
+    if (link->stale()) stale.push_back(link.get());
+  }
+  for (IncomingLink* link : stale) link->close();
 }
 
 void LinkHub::resume_incoming() {

@@ -22,7 +22,8 @@ class LinkHub final : private Pollable, private OutgoingLinkOwner, private Incom
   // The peer's outbox has work.
   void service(const PeerAddress& peer);
   void send_committed(Incarnation to, GrantId grant, Epoch epoch);
-  void close_incoming(Incarnation source);
+  // Closes the links of ended sessions and of this process's former incarnations, silently.
+  void close_stale();
   void resume_incoming();
 
  private:

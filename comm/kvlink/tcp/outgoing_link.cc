@@ -20,8 +20,9 @@ constexpr uint64_t kSlowPiecesPerSecond = 50;
 
 }  // namespace
 
-OutgoingLink::OutgoingLink(PeerAddress peer, LinkContext& context, OutgoingLinkOwner& owner)
-    : peer_(std::move(peer)), context_(context), owner_(owner) {
+OutgoingLink::OutgoingLink(PeerAddress peer, Incarnation self, LinkContext& context,
+                           OutgoingLinkOwner& owner)
+    : peer_(std::move(peer)), self_(self), context_(context), owner_(owner) {
   out_.reserve(kMaxPieceBytes + 1024);
 }
 
@@ -57,7 +58,7 @@ Status OutgoingLink::greet() {
   hello.set_protocol_version(wire::kProtocolVersion);
   hello.set_from_instance(context_.options.instance);
   hello.set_from_rank(context_.options.rank);
-  hello.set_from_incarnation(context_.options.incarnation.value);
+  hello.set_from_incarnation(self_.value);
   hello.set_to_instance(peer_.instance);
   hello.set_to_incarnation(peer_.incarnation.value);
   hello.set_link_secret(peer_.secret);
@@ -95,7 +96,9 @@ Result<std::span<std::byte>> OutgoingLink::on_header(FrameKind kind, std::string
       !committed.ParseFromArray(header.data(), size)) {
     return wrong;
   }
-  context_.delivery.post([committed](KvLinkEvents& events) {
+  context_.delivery.post([&outboxes = context_.outboxes, self = self_, committed](
+                             KvLinkEvents& events) {
+    if (!outboxes.is_self(self)) return;
     events.on_committed(GrantId(committed.grant()), Epoch(committed.epoch()));
   });
   return std::span<std::byte>{};
@@ -140,7 +143,7 @@ bool OutgoingLink::build_frame() {
   const TimePoint now = context_.reactor.now();
   std::lock_guard lock(context_.outboxes.mutex);
   const auto entry = context_.outboxes.entries.find(peer_);
-  if (entry == context_.outboxes.entries.end()) return false;
+  if (context_.outboxes.self != self_ || entry == context_.outboxes.entries.end()) return false;
   Outbox& outbox = entry->second.outbox;
   paused_ = rate > 0 && !outbox.empty() && now < next_frame_at_;
   if (paused_) return false;

@@ -26,10 +26,13 @@ class OutgoingLinkOwner {
 
 class OutgoingLink final : public Pollable, private FrameSink {
  public:
-  OutgoingLink(PeerAddress peer, LinkContext& context, OutgoingLinkOwner& owner);
+  // self: the incarnation this end is; its outboxes are the only ones it sends from.
+  OutgoingLink(PeerAddress peer, Incarnation self, LinkContext& context,
+               OutgoingLinkOwner& owner);
   ~OutgoingLink() override;
 
   const PeerAddress& peer() const { return peer_; }
+  Incarnation self() const { return self_; }
   // Starts connecting. May report the loss at once.
   void open();
   // The outbox has work.
@@ -56,6 +59,7 @@ class OutgoingLink final : public Pollable, private FrameSink {
   void lose(const std::string& why);
 
   const PeerAddress peer_;
+  const Incarnation self_;
   LinkContext& context_;
   OutgoingLinkOwner& owner_;
   FileDescriptor socket_;

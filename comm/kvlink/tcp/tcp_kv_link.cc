@@ -67,6 +67,19 @@ void TcpKvLink::deliver_to(KvLinkEvents& events) { impl_->context.delivery.deliv
 
 std::string TcpKvLink::endpoint() const { return impl_->endpoint; }
 
+void TcpKvLink::reincarnate(Incarnation self) {
+  CHECK(self != Incarnation());
+  impl_->context.registry.reincarnate(self);
+  impl_->context.ledger.clear();
+  {
+    std::lock_guard lock(impl_->context.outboxes.mutex);
+    impl_->context.outboxes.self = self;
+    impl_->context.outboxes.entries.clear();
+  }
+  // Before any service() that a later push asks for.
+  impl_->context.reactor.post([impl = impl_.get()] { impl->hub.close_stale(); });
+}
+
 void TcpKvLink::push(const PeerAddress& peer, const Part& part) {
   CHECK(!part.bytes.empty() && part.bytes.size() <= wire::kMaxBlockBytes);
   const uint64_t id = impl_->context.ledger.add(peer, part);
@@ -91,7 +104,7 @@ void TcpKvLink::expect_peer(Incarnation source, uint64_t secret) {
 
 void TcpKvLink::forget_peer(Incarnation source) {
   impl_->context.registry.forget(source);
-  impl_->context.reactor.post([impl = impl_.get(), source] { impl->hub.close_incoming(source); });
+  impl_->context.reactor.post([impl = impl_.get()] { impl->hub.close_stale(); });
 }
 
 void TcpKvLink::open_landing(Landing landing) {

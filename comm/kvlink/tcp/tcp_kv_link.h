@@ -36,6 +36,7 @@ class TcpKvLink final : public KvLink {
   void deliver_to(KvLinkEvents& events);
 
   std::string endpoint() const override;
+  void reincarnate(Incarnation self) override;
   void push(const PeerAddress& peer, const Part& part) override;
   void commit(const PeerAddress& peer, const wire::Commit& commit) override;
   void drop(GrantId grant, Epoch epoch) override;

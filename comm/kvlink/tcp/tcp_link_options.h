@@ -22,7 +22,7 @@ struct TcpLinkOptions {
   uint16_t port = 0;               // 0 = any free one; see endpoint()
   std::string instance;            // of this process
   uint32_t rank = 0;
-  Incarnation incarnation;         // of this process
+  Incarnation incarnation;         // of this process, the first one
   size_t max_block_bytes = 0;      // the longest part; each peer costs a few times this
   uint32_t max_connections = 64;   // incoming, those still greeting included
   Duration open_deadline = std::chrono::seconds(5);     // connect and greet

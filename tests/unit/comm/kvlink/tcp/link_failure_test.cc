@@ -147,7 +147,7 @@ TEST_F(TcpKvLinkFailure, RefusesTheWrongSecretIncarnationOrInstance) {
   ASSERT_TRUE(prefill_->events().wait("lost decode-7: refused: this is another instance"));
   decode_->call([&] { decode_->link().forget_peer(Incarnation(11)); });
   push_all(blocks);
-  ASSERT_TRUE(prefill_->events().wait("lost decode-0: refused: this incarnation isn't expected"));
+  ASSERT_TRUE(prefill_->events().wait("lost decode-0: refused: the sender's"));
   EXPECT_EQ(decode_->events().log().size(), 0u);
   EXPECT_EQ(decode_->link().counters().refused_connections, 4u);
   EXPECT_TRUE(blocks.untouched(0));
@@ -206,7 +206,7 @@ TEST_F(TcpKvLinkFailure, APartOfAnotherSizeIsCorrupt) {
 
 TEST_F(TcpKvLinkFailure, AReceiverThatDiesIsReportedOnceAndANewOneIsReached) {
   TcpLinkOptions slow = Node::options("prefill-0", 11);
-  slow.testing.slow_link_bytes_per_s = 4u << 20;
+  slow.testing.slow_link_bytes_per_s = 16u << 20;
   start(slow);
   Blocks blocks(1, 10, 700u << 10);
   open(blocks);
@@ -336,7 +336,7 @@ TEST_F(TcpKvLinkFailure, APeerThatReadsNothingIsLostInTime) {
 
 TEST_F(TcpKvLinkFailure, AForgottenPeerWritesNothingMore) {
   TcpLinkOptions slow = Node::options("prefill-0", 11);
-  slow.testing.slow_link_bytes_per_s = 4u << 20;
+  slow.testing.slow_link_bytes_per_s = 16u << 20;
   start(slow);
   Blocks blocks(1, 10, 400u << 10);
   open(blocks);
@@ -350,6 +350,59 @@ TEST_F(TcpKvLinkFailure, AForgottenPeerWritesNothingMore) {
   ASSERT_TRUE(prefill_->events().wait("lost decode-0"));
   EXPECT_EQ(blocks.target, frozen);
   EXPECT_EQ(decode_->events().count("commit"), 0u);
+}
+
+// Fenced, the decode side goes on as another incarnation: old parts and commits don't count, and
+// the prefill side learns that its link is gone.
+TEST_F(TcpKvLinkFailure, AReincarnatedReceiverIsANewPeer) {
+  TcpLinkOptions slow = Node::options("prefill-0", 11);
+  slow.testing.slow_link_bytes_per_s = 16u << 20;
+  start(slow);
+  Blocks blocks(1, 10, 400u << 10);
+  open(blocks);
+  push_all(blocks);
+  ASSERT_TRUE(decode_->events().wait("part 1"));
+  std::vector<std::vector<std::byte>> frozen;
+  decode_->call([&] {
+    decode_->link().reincarnate(Incarnation(23));
+    decode_->link().expect_peer(Incarnation(11), kSecret);
+    decode_->link().open_landing(blocks.landing(Incarnation(11)));
+    frozen = blocks.target;
+  });
+  ASSERT_TRUE(prefill_->events().wait("lost decode-0"));
+  EXPECT_EQ(blocks.target, frozen);
+  EXPECT_EQ(decode_->events().count("commit"), 0u);
+  PeerAddress peer = decode_->address(kSecret);
+  push_all(blocks, peer);  // the old incarnation
+  ASSERT_TRUE(prefill_->events().wait("lost decode-0: refused: this is another incarnation"));
+  peer.incarnation = Incarnation(23);
+  push_all(blocks, peer);
+  ASSERT_TRUE(decode_->events().wait("commit 1 from 11"));
+  EXPECT_EQ(blocks.target, blocks.source);
+}
+
+// The prefill side goes on as another incarnation: what it had queued is gone, silently.
+TEST_F(TcpKvLinkFailure, AReincarnatedSenderStartsAfresh) {
+  TcpLinkOptions slow = Node::options("prefill-0", 11);
+  slow.testing.slow_link_bytes_per_s = 16u << 20;
+  start(slow);
+  Blocks old(1, 10, 400u << 10), fresh(2, 2, 1000);
+  open(old);
+  decode_->call([&] {
+    decode_->link().expect_peer(Incarnation(12), kSecret);
+    decode_->link().open_landing(fresh.landing(Incarnation(12)));
+  });
+  push_all(old);
+  ASSERT_TRUE(decode_->events().wait("part 1"));
+  prefill_->call([&] { prefill_->link().reincarnate(Incarnation(12)); });
+  for (auto& block : old.source) std::vector<std::byte>().swap(block);  // no longer read
+  const size_t sent_before = prefill_->events().count("sent 1");
+  push_all(fresh);  // to the same peer
+  ASSERT_TRUE(decode_->events().wait("commit 2 from 12"));
+  EXPECT_EQ(fresh.target, fresh.source);
+  EXPECT_EQ(decode_->events().count("commit 1"), 0u);
+  EXPECT_EQ(prefill_->events().count("sent 1"), sent_before);
+  EXPECT_EQ(prefill_->events().count("lost"), 0u);
 }
 
 // The owner takes blocks back in the middle of a transfer and writes into them at once. Under
