@@ -1,9 +1,10 @@
 // Purpose: one panel of 32 output rows of out = x · wᵀ for all tokens.
 // Inputs: weights as kernels.h lays them out, x f32. Work: 2 * 32 * K FLOPs per token; the panel's
 // packed bytes are read once.
-// Algorithm. One token: dequantise in registers, 4 chains of 8 rows. Many: 1. dequantise half a
-// panel (16 rows) to f32 scratch [K][16]; 2. per tile of <= 6 tokens and per leaf, accumulate 2
-// vectors per token over K; 3. add the leaves in the tree, write.
+// Algorithm. Up to 4 tokens: dequantise in registers and accumulate at once, 4 vectors of rows for
+// one token, 2 for more. Many: 1. dequantise half a panel (16 rows) to f32 scratch [K][16]; 2. per
+// tile of <= 6 tokens and per leaf, accumulate 2 vectors per token over K; 3. add the leaves in the
+// tree, write.
 // Numerics: w is the exact dequantised value (rounded once in q4_1); every output element is one
 // fused chain acc = fma(w, x, acc) from zero in K order per leaf, whichever path computes it.
 #include <immintrin.h>
@@ -157,12 +158,16 @@ struct ScratchSink {
   }
 };
 
-// Accumulates one token over the whole panel.
+// Accumulates T tokens over NV vectors of rows.
+template <int T, int NV>
 struct DotSink {
-  const float* x;
-  __m256 acc[4];
+  const float* x[T];
+  __m256 acc[T][NV];
   inline void operator()(int64_t k, int v, __m256 w) {
-    acc[v] = _mm256_fmadd_ps(w, _mm256_broadcast_ss(x + k), acc[v]);
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+      acc[t][v] = _mm256_fmadd_ps(w, _mm256_broadcast_ss(x[t] + k), acc[t][v]);
+    }
   }
 };
 
@@ -188,24 +193,45 @@ inline int64_t rows_left(const MatmulTask& task, int64_t first, int64_t width) {
   return left < width ? left : width;
 }
 
-template <class Weights>
-void one_token(const MatmulTask& task, const uint8_t* base) {
-  alignas(32) float part[8][kPanelRows];
+// T tokens over rows [8 * V0, 8 * (V0 + NV)) of the panel, weights dequantised in registers.
+template <class Weights, int T, int V0, int NV>
+void few_tokens(const MatmulTask& task, const uint8_t* base) {
+  constexpr int64_t kRows = 8 * NV;
+  const int64_t rows = rows_left(task, 8 * V0, kRows);
+  if (rows <= 0) return;
+  alignas(32) float part[8][T * kRows];
   for (int l = 0; l < task.num_leaves; ++l) {
-    DotSink sink{task.x, {}};
-    for (int v = 0; v < 4; ++v) sink.acc[v] = _mm256_setzero_ps();
-    Weights::template feed<0, 4>(base, task.k_begin[l], task.k_begin[l + 1], sink);
-    for (int v = 0; v < 4; ++v) _mm256_store_ps(part[l] + 8 * v, sink.acc[v]);
+    DotSink<T, NV> sink;
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+      sink.x[t] = task.x + t * task.x_stride;
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) sink.acc[t][v] = _mm256_setzero_ps();
+    }
+    Weights::template feed<V0, NV>(base, task.k_begin[l], task.k_begin[l + 1], sink);
+#pragma GCC unroll 4
+    for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) {
+        _mm256_store_ps(part[l] + t * kRows + 8 * v, sink.acc[t][v]);
+      }
+    }
   }
   int leaves_out = task.num_leaves;
   if (task.tree != nullptr) {
-    add_tree(*task.tree, part[0], kPanelRows, kPanelRows);
+    add_tree(*task.tree, part[0], T * kRows, T * kRows);
     leaves_out = 1;
   }
-  const int64_t rows = rows_left(task, 0, kPanelRows);
   for (int l = 0; l < leaves_out; ++l) {
-    copy(part[l], rows, task.out + l * task.leaf_stride + task.panel * kPanelRows);
+    float* out = task.out + l * task.leaf_stride + task.panel * kPanelRows + 8 * V0;
+    for (int t = 0; t < T; ++t) copy(part[l] + t * kRows, rows, out + t * task.out_stride);
   }
+}
+
+template <class Weights, int T>
+void few_tokens_by_halves(const MatmulTask& task, const uint8_t* base) {
+  few_tokens<Weights, T, 0, 2>(task, base);
+  few_tokens<Weights, T, 2, 2>(task, base);
 }
 
 // part[t][16] = sum over k in [k_begin, k_end) of w[k][16] * x[t][k].
@@ -269,7 +295,13 @@ void half_panel(const MatmulTask& task, int64_t first) {
 
 template <class Weights>
 void run_panel(const MatmulTask& task, const uint8_t* base) {
-  if (task.num_tokens == 1) return one_token<Weights>(task, base);
+  switch (task.num_tokens) {
+    case 1: return few_tokens<Weights, 1, 0, 4>(task, base);
+    case 2: return few_tokens_by_halves<Weights, 2>(task, base);
+    case 3: return few_tokens_by_halves<Weights, 3>(task, base);
+    case 4: return few_tokens_by_halves<Weights, 4>(task, base);
+    default: break;
+  }
   ScratchSink sink{task.scratch};
   Weights::template feed<0, 2>(base, 0, task.cols, sink);
   half_panel(task, 0);

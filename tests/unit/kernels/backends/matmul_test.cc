@@ -79,7 +79,7 @@ TEST_P(Matmul, RowsHaveTheSameBitsAloneAndInAnyBatchOnAnyThreads) {
     for (int threads : {1, 2, 3}) {
       Rig rig = op_cases::make_rig(GetParam(), threads);
       const auto packed = rig.backend->pack(raw, raw.whole());
-      for (int64_t batch : {1, 2, 3, 7, 16, 64}) {
+      for (int64_t batch : {1, 2, 3, 4, 5, 7, 16, 64}) {
         const int64_t first = (kTokens - batch) / 2;
         const auto out = product(rig, *packed, shape.leaves, x, first, batch);
         ASSERT_EQ(op_cases::count_different(out.data(), &expected[static_cast<size_t>(first *
