@@ -4,6 +4,8 @@
 #include <exception>
 #include <string>
 
+#include "bench/kernels/kernel_bench.h"
+#include "bench/kernels/report.h"
 #include "bench/model/model_bench.h"
 #include "bench/model/report.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 constexpr int kBadInput = 2;
 
+using tandem::bench::KernelBenchOptions;
 using tandem::bench::ModelBenchOptions;
 
 void add_model_flags(CLI::App& app, ModelBenchOptions& options, bool& json) {
@@ -32,6 +35,26 @@ void add_model_flags(CLI::App& app, ModelBenchOptions& options, bool& json) {
   app.add_flag("--json", json, "print one JSON object");
 }
 
+void add_kernel_flags(CLI::App& app, KernelBenchOptions& options, bool& json) {
+  app.add_option("--threads", options.threads, "threads of the op set")
+      ->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--repeat", options.repeat, "repetitions; the median counts")
+      ->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--ops", options.ops, "op set")
+      ->check(CLI::IsMember({"auto", "reference", "avx2", "avx512"}))->capture_default_str();
+  app.add_flag("--json", json, "print one JSON object");
+}
+
+std::string run_model(const ModelBenchOptions& options, bool json) {
+  const auto result = tandem::bench::run_model_bench(options);
+  return json ? to_json(options, result) + "\n" : to_text(options, result);
+}
+
+std::string run_kernels(const KernelBenchOptions& options, bool json) {
+  const auto result = tandem::bench::run_kernel_bench(options);
+  return json ? to_json(options, result) + "\n" : to_text(options, result);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,15 +65,17 @@ int main(int argc, char** argv) {
   bool json = false;
   CLI::App* model = app.add_subcommand("model", "prefill and decode rates of one model");
   add_model_flags(*model, options, json);
+  KernelBenchOptions kernel_options;
+  CLI::App* kernels = app.add_subcommand("kernels", "rates of single ops");
+  add_kernel_flags(*kernels, kernel_options, json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
   }
   try {
-    const auto result = tandem::bench::run_model_bench(options);
-    const std::string text = json ? tandem::bench::to_json(options, result) + "\n"
-                                  : tandem::bench::to_text(options, result);
+    const std::string text =
+        kernels->parsed() ? run_kernels(kernel_options, json) : run_model(options, json);
     std::fputs(text.c_str(), stdout);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tandem-bench: %s\n", error.what());

@@ -95,40 +95,54 @@ ops::KvLayerView AttentionRig::kv_view() const {
   return {layout_of(shape_), pool_.data(), num_blocks_, kLayer};
 }
 
-void AttentionRig::step(const std::vector<int64_t>& rows) {
+void AttentionRig::gather_and_store(const std::vector<int64_t>& rows) {
   const int64_t q_cols = shape_.q_cols();
   const int64_t kv_cols = shape_.kv_cols();
-  std::vector<float> q, k, v;
+  q_.clear();
+  k_.clear();
+  v_.clear();
   plan_.clear();
   const auto append = [](std::vector<float>& to, const std::vector<float>& from, int64_t first,
                          int64_t count) {
     to.insert(to.end(), from.begin() + first, from.begin() + first + count);
   };
-  int64_t total = 0;
   for (size_t s = 0; s < rows.size(); ++s) {
     if (rows[s] == 0) continue;
     plan_.add_sequence(static_cast<uint32_t>(done_[s]), static_cast<uint32_t>(rows[s]),
                        tables_[s]);
-    append(q, sequences_[s].q, done_[s] * q_cols, rows[s] * q_cols);
-    append(k, sequences_[s].k, done_[s] * kv_cols, rows[s] * kv_cols);
-    append(v, sequences_[s].v, done_[s] * kv_cols, rows[s] * kv_cols);
-    total += rows[s];
+    append(q_, sequences_[s].q, done_[s] * q_cols, rows[s] * q_cols);
+    append(k_, sequences_[s].k, done_[s] * kv_cols, rows[s] * kv_cols);
+    append(v_, sequences_[s].v, done_[s] * kv_cols, rows[s] * kv_cols);
+    done_[s] += rows[s];
   }
-  std::vector<float> out(static_cast<size_t>(total * q_cols));
+  const int64_t total = plan_.view().num_tokens;
+  step_out_.assign(q_.size(), 0.0f);
+  rig_.backend->append_kv(*rig_.stream, ConstTensorView::f32(k_.data(), total, kv_cols),
+                          ConstTensorView::f32(v_.data(), total, kv_cols), plan_.view(),
+                          kv_view());
+}
+
+void AttentionRig::append(const std::vector<int64_t>& rows) { gather_and_store(rows); }
+
+void AttentionRig::attend() {
   const ops::RaggedBatch batch = plan_.view();
-  ops::Backend& backend = *rig_.backend;
-  backend.append_kv(*rig_.stream, ConstTensorView::f32(k.data(), total, kv_cols),
-                    ConstTensorView::f32(v.data(), total, kv_cols), batch, kv_view());
-  const ops::AttentionInput input{.q = ConstTensorView::f32(q.data(), total, q_cols),
+  const int64_t q_cols = shape_.q_cols();
+  const ops::AttentionInput input{.q = ConstTensorView::f32(q_.data(), batch.num_tokens, q_cols),
                                   .batch = batch,
                                   .kv = kv_view(),
                                   .scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim))};
-  backend.attention(*rig_.stream, input, TensorView::f32(out.data(), total, q_cols));
+  rig_.backend->attention(*rig_.stream, input,
+                          TensorView::f32(step_out_.data(), batch.num_tokens, q_cols));
+}
+
+void AttentionRig::step(const std::vector<int64_t>& rows) {
+  gather_and_store(rows);
+  attend();
+  const int64_t q_cols = shape_.q_cols();
   int64_t row = 0;
   for (size_t s = 0; s < rows.size(); ++s) {
-    std::copy_n(out.begin() + row * q_cols, rows[s] * q_cols,
-                out_[s].begin() + done_[s] * q_cols);
-    done_[s] += rows[s];
+    std::copy_n(step_out_.begin() + row * q_cols, rows[s] * q_cols,
+                out_[s].begin() + (done_[s] - rows[s]) * q_cols);
     row += rows[s];
   }
 }

@@ -45,6 +45,12 @@ class AttentionRig {
   // One step: the next rows[s] tokens of each sequence (0 = not in the batch).
   void step(const std::vector<int64_t>& rows);
 
+  // The same, but only K and V are stored; their rows of out() stay zero.
+  void append(const std::vector<int64_t>& rows);
+
+  // The attention of the last step once more, for timing.
+  void repeat_attention() { attend(); }
+
   // Steps of at most `chunk` tokens of each sequence until all are done.
   void run(int64_t chunk);
 
@@ -54,6 +60,9 @@ class AttentionRig {
   ops::KvLayerView kv_view() const;
 
  private:
+  void gather_and_store(const std::vector<int64_t>& rows);
+  void attend();
+
   AttentionCase shape_;
   Rig rig_;
   std::vector<SequenceInput> sequences_;
@@ -61,6 +70,7 @@ class AttentionRig {
   std::vector<int64_t> done_;
   std::vector<std::vector<float>> out_;
   ops::RaggedBatchPlan plan_;
+  std::vector<float> q_, k_, v_, step_out_;  // of the last step
   int64_t num_blocks_ = 0;
   tensor::Buffer pool_;
 };
