@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <deque>
+
 #include "comm/kvlink/tcp/frame.h"
 #include "comm/kvlink/tcp/socket.h"
 #include "link_fixture.h"
@@ -102,6 +104,13 @@ class TcpKvLinkFailure : public testing::Test {
   }
   void push_all(const Blocks& blocks) { push_all(blocks, decode_->address(kSecret)); }
 
+  // Blocks that live until both links have ended.
+  template <typename... Args>
+  Blocks& make(Args... args) {
+    return blocks_.emplace_back(args...);
+  }
+
+  std::deque<Blocks> blocks_;
   std::unique_ptr<Node> prefill_;
   std::unique_ptr<Node> decode_;
 };
@@ -118,7 +127,7 @@ TEST_F(TcpKvLinkFailure, ReportsARefusedConnection) {
   start();
   const PeerAddress gone = decode_->address(kSecret);
   decode_->kill_link();
-  Blocks blocks(1, 2, 100);
+  Blocks& blocks = make(1, 2, 100);
   push_all(blocks, gone);
   ASSERT_TRUE(prefill_->events().wait("lost decode-0"));
   EXPECT_EQ(prefill_->events().count("sent"), 0u);
@@ -126,14 +135,14 @@ TEST_F(TcpKvLinkFailure, ReportsARefusedConnection) {
 
 TEST_F(TcpKvLinkFailure, ReportsAnUnusableEndpoint) {
   start();
-  Blocks blocks(1, 1, 100);
+  Blocks& blocks = make(1, 1, 100);
   push_all(blocks, {"nowhere", Incarnation(1), "udp://x", 0});
   ASSERT_TRUE(prefill_->events().wait("lost nowhere: endpoint 'udp://x' is not tcp://host:port"));
 }
 
 TEST_F(TcpKvLinkFailure, RefusesTheWrongSecretIncarnationOrInstance) {
   start();
-  Blocks blocks(1, 1, 100);
+  Blocks& blocks = make(1, 1, 100);
   open(blocks);
   push_all(blocks, decode_->address(kSecret + 1));
   ASSERT_TRUE(prefill_->events().wait("lost decode-0: refused: wrong link secret"));
@@ -157,7 +166,7 @@ TEST_F(TcpKvLinkFailure, AFlippedBitIsFoundAndNothingIsWritten) {
   TcpLinkOptions decode = Node::options("decode-0", 22);
   decode.testing.flip_bit_in_part = 2;
   start(Node::options("prefill-0", 11), decode);
-  Blocks blocks(1, 3, 5000);
+  Blocks& blocks = make(1, 3, 5000);
   open(blocks);
   push_all(blocks);
   ASSERT_TRUE(decode_->events().wait("commit 1"));
@@ -175,7 +184,7 @@ TEST_F(TcpKvLinkFailure, WithoutVerificationTheFlippedBitArrives) {
   decode.testing.flip_bit_in_part = 1;
   decode.testing.verify_blocks = false;
   start(Node::options("prefill-0", 11), decode);
-  Blocks blocks(1, 1, 5000);
+  Blocks& blocks = make(1, 1, 5000);
   open(blocks);
   push_all(blocks);
   ASSERT_TRUE(decode_->events().wait("part 1.0/0 ok"));
@@ -184,7 +193,7 @@ TEST_F(TcpKvLinkFailure, WithoutVerificationTheFlippedBitArrives) {
 
 TEST_F(TcpKvLinkFailure, APartOfOtherTokensIsCorrupt) {
   start();
-  Blocks blocks(1, 1, 100);
+  Blocks& blocks = make(1, 1, 100);
   open(blocks);
   Part part = blocks.part(0);
   part.chain_hash.high ^= 1;
@@ -195,7 +204,7 @@ TEST_F(TcpKvLinkFailure, APartOfOtherTokensIsCorrupt) {
 
 TEST_F(TcpKvLinkFailure, APartOfAnotherSizeIsCorrupt) {
   start();
-  Blocks blocks(1, 1, 100);
+  Blocks& blocks = make(1, 1, 100);
   open(blocks);
   Part part = blocks.part(0);
   part.bytes = part.bytes.first(99);
@@ -208,7 +217,7 @@ TEST_F(TcpKvLinkFailure, AReceiverThatDiesIsReportedOnceAndANewOneIsReached) {
   TcpLinkOptions slow = Node::options("prefill-0", 11);
   slow.testing.slow_link_bytes_per_s = 16u << 20;
   start(slow);
-  Blocks blocks(1, 10, 700u << 10);
+  Blocks& blocks = make(1, 10, 700u << 10);
   open(blocks);
   push_all(blocks);
   ASSERT_TRUE(decode_->events().wait("part 1"));
@@ -218,7 +227,7 @@ TEST_F(TcpKvLinkFailure, AReceiverThatDiesIsReportedOnceAndANewOneIsReached) {
 
   decode_ = std::make_unique<Node>(Node::options("decode-0", 44));  // restarted
   decode_->call([&] { decode_->link().expect_peer(Incarnation(11), kSecret); });
-  Blocks again(2, 2, 3000);
+  Blocks& again = make(2, 2, 3000);
   open(again);
   push_all(again);
   ASSERT_TRUE(decode_->events().wait("commit 2"));
@@ -228,7 +237,7 @@ TEST_F(TcpKvLinkFailure, AReceiverThatDiesIsReportedOnceAndANewOneIsReached) {
 
 TEST_F(TcpKvLinkFailure, ASenderThatDiesInTheMiddleOfAPartWritesNothing) {
   start();
-  Blocks blocks(1, 1, 5000);
+  Blocks& blocks = make(1, 1, 5000);
   open(blocks, 33);
   {
     BarePeer peer(decode_->link().endpoint());
@@ -254,7 +263,7 @@ TEST_F(TcpKvLinkFailure, ANewConnectionOfAnIncarnationReplacesTheOldOne) {
 
 TEST_F(TcpKvLinkFailure, ClosesOnProtocolErrors) {
   start();
-  Blocks blocks(1, 1, 5000);
+  Blocks& blocks = make(1, 1, 5000);
   open(blocks, 33);
   const auto closes = [&](auto misbehave, bool greet) {
     BarePeer peer(decode_->link().endpoint());
@@ -294,7 +303,7 @@ TEST_F(TcpKvLinkFailure, APeerThatStopsInTheMiddleOfAFrameIsClosed) {
   TcpLinkOptions decode = Node::options("decode-0", 22);
   decode.progress_timeout = std::chrono::milliseconds(200);
   start(Node::options("prefill-0", 11), decode);
-  Blocks blocks(1, 1, 5000);
+  Blocks& blocks = make(1, 1, 5000);
   BarePeer peer(decode_->link().endpoint());
   peer.greet(*decode_, 33, kSecret);
   peer.say(FrameKind::kPush, push_header(blocks, 0), std::span(blocks.source[0]).first(2000));
@@ -309,7 +318,7 @@ TEST_F(TcpKvLinkFailure, APeerThatNeverWelcomesIsLostInTime) {
   auto listener = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   const uint16_t port = *bound_port(*listener);
-  Blocks blocks(1, 1, 100);
+  Blocks& blocks = make(1, 1, 100);
   push_all(blocks, {"mute", Incarnation(1), format_endpoint({"127.0.0.1", port}), 0});
   EXPECT_TRUE(prefill_->events().wait("lost mute: not open in time"));
 }
@@ -322,7 +331,7 @@ TEST_F(TcpKvLinkFailure, APeerThatReadsNothingIsLostInTime) {
   auto listener = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   const uint16_t port = *bound_port(*listener);
-  Blocks blocks(1, 60, 700u << 10);  // more than socket buffers hold
+  Blocks& blocks = make(1, 60, 700u << 10);  // more than socket buffers hold
   push_all(blocks, {"stopped", Incarnation(1), format_endpoint({"127.0.0.1", port}), 0});
   pollfd wait{listener->get(), POLLIN, 0};
   ASSERT_EQ(::poll(&wait, 1, 5000), 1);
@@ -338,7 +347,7 @@ TEST_F(TcpKvLinkFailure, AForgottenPeerWritesNothingMore) {
   TcpLinkOptions slow = Node::options("prefill-0", 11);
   slow.testing.slow_link_bytes_per_s = 16u << 20;
   start(slow);
-  Blocks blocks(1, 10, 400u << 10);
+  Blocks& blocks = make(1, 10, 400u << 10);
   open(blocks);
   push_all(blocks);
   ASSERT_TRUE(decode_->events().wait("part 1"));
@@ -358,7 +367,7 @@ TEST_F(TcpKvLinkFailure, AReincarnatedReceiverIsANewPeer) {
   TcpLinkOptions slow = Node::options("prefill-0", 11);
   slow.testing.slow_link_bytes_per_s = 16u << 20;
   start(slow);
-  Blocks blocks(1, 10, 400u << 10);
+  Blocks& blocks = make(1, 10, 400u << 10);
   open(blocks);
   push_all(blocks);
   ASSERT_TRUE(decode_->events().wait("part 1"));
@@ -386,7 +395,8 @@ TEST_F(TcpKvLinkFailure, AReincarnatedSenderStartsAfresh) {
   TcpLinkOptions slow = Node::options("prefill-0", 11);
   slow.testing.slow_link_bytes_per_s = 16u << 20;
   start(slow);
-  Blocks old(1, 10, 400u << 10), fresh(2, 2, 1000);
+  Blocks& old = make(1, 10, 400u << 10);
+  Blocks& fresh = make(2, 2, 1000);
   open(old);
   decode_->call([&] {
     decode_->link().expect_peer(Incarnation(12), kSecret);
