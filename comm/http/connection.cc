@@ -45,39 +45,56 @@ std::string make_head(int status, const Headers& headers) {
 // The handle the application holds. Cuts the connection when it is dropped too early.
 class Writer final : public ResponseWriter {
  public:
-  Writer(std::shared_ptr<Connection> connection, ExchangePtr exchange)
-      : connection_(std::move(connection)), exchange_(std::move(exchange)) {}
+  Writer(AsioLoop& loop, ExchangePtr exchange) : loop_(loop), exchange_(std::move(exchange)) {}
   ~Writer() override {
-    if (!exchange_->ended) connection_->abort(exchange_);
+    if (!exchange_->ended) abort();
   }
 
   void respond(HttpResponse response) override {
-    connection_->respond(exchange_, std::move(response));
+    CHECK(!exchange_->begun);
+    exchange_->begun = true;
+    exchange_->ended = true;
+    if (const auto connection = exchange_->connection) connection->respond(response);
   }
   void begin_stream(int status, Headers headers) override {
-    connection_->begin_stream(exchange_, status, headers);
+    CHECK(!exchange_->begun);
+    exchange_->begun = true;
+    if (const auto connection = exchange_->connection) connection->begin_stream(status, headers);
   }
-  void write(std::string bytes) override { connection_->write(exchange_, std::move(bytes)); }
-  void end() override { connection_->end(exchange_); }
-  void abort() override { connection_->abort(exchange_); }
+  void write(std::string bytes) override {
+    CHECK(exchange_->begun);
+    CHECK(!exchange_->ended);
+    if (const auto connection = exchange_->connection) connection->write(std::move(bytes));
+  }
+  void end() override {
+    CHECK(exchange_->begun);
+    CHECK(!exchange_->ended);
+    exchange_->ended = true;
+    if (const auto connection = exchange_->connection) connection->end();
+  }
+  void abort() override {
+    exchange_->begun = true;
+    exchange_->ended = true;
+    if (const auto connection = exchange_->connection) connection->close();
+  }
   size_t pending_bytes() const override {
-    return exchange_->over ? 0 : connection_->pending_bytes();
+    return exchange_->connection ? exchange_->connection->pending_bytes() : 0;
   }
   bool closed() const override { return exchange_->closed; }
 
   void on_drained(std::function<void()> callback) override {
-    if (!exchange_->over) exchange_->on_drained = std::move(callback);
+    if (exchange_->connection) exchange_->on_drained = std::move(callback);
   }
   void on_closed(std::function<void()> callback) override {
     if (exchange_->closed) {
-      connection_->post(std::move(callback));
-    } else if (!exchange_->over) {
+      loop_.post(std::move(callback));
+    } else if (exchange_->connection) {
       exchange_->on_closed = std::move(callback);
     }
   }
 
  private:
-  std::shared_ptr<Connection> connection_;   // shared: the exchange may outlive the connection
+  AsioLoop& loop_;
   ExchangePtr exchange_;
 };
 
@@ -152,14 +169,14 @@ void Connection::advance() {
 void Connection::dispatch() {
   read_timer_.cancel();
   phase_ = Phase::kResponding;
-  exchange_ = std::make_shared<Exchange>();
+  exchange_ = std::make_shared<Exchange>(shared_from_this());
   exchange_->head_only = reader_.is_head();
   exchange_->chunked = reader_.is_http_1_1();
   keep_alive_ = reader_.keep_alive() && !server_->draining;
   HttpRequest request = reader_.take();
   request.client = client_;
   ++server_->stats.requests;
-  auto writer = std::make_shared<Writer>(shared_from_this(), exchange_);
+  auto writer = std::make_shared<Writer>(loop_, exchange_);
   if (server_->handler) server_->handler(request, std::move(writer));
 }
 
@@ -202,34 +219,25 @@ void Connection::queue_response(const HttpResponse& response, bool with_body, bo
   queue(std::move(bytes));
 }
 
-void Connection::respond(const ExchangePtr& exchange, HttpResponse response) {
-  CHECK(!exchange->begun);
-  exchange->begun = true;
-  exchange->ended = true;
-  if (exchange->over) return;
+void Connection::respond(const HttpResponse& response) {
   keep_alive_ = keep_alive_ && !server_->draining;
-  queue_response(response, !exchange->head_only, keep_alive_);
+  queue_response(response, !exchange_->head_only, keep_alive_);
   flush();
 }
 
-void Connection::begin_stream(const ExchangePtr& exchange, int status, const Headers& headers) {
-  CHECK(!exchange->begun);
-  exchange->begun = true;
-  if (exchange->over) return;
+void Connection::begin_stream(int status, const Headers& headers) {
   std::string bytes = make_head(status, headers);
-  keep_alive_ = keep_alive_ && !server_->draining && exchange->chunked;
-  if (exchange->chunked) append_header(bytes, "Transfer-Encoding", "chunked");
+  keep_alive_ = keep_alive_ && !server_->draining && exchange_->chunked;
+  if (exchange_->chunked) append_header(bytes, "Transfer-Encoding", "chunked");
   if (!keep_alive_) append_header(bytes, "Connection", "close");
   bytes += "\r\n";
   queue(std::move(bytes));
   flush();
 }
 
-void Connection::write(const ExchangePtr& exchange, std::string bytes) {
-  CHECK(exchange->begun);
-  CHECK(!exchange->ended);
-  if (exchange->over || exchange->head_only || bytes.empty()) return;
-  if (exchange->chunked) {
+void Connection::write(std::string bytes) {
+  if (exchange_->head_only || bytes.empty()) return;
+  if (exchange_->chunked) {
     char size[24];
     std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
     bytes.insert(0, size);
@@ -239,19 +247,9 @@ void Connection::write(const ExchangePtr& exchange, std::string bytes) {
   flush();
 }
 
-void Connection::end(const ExchangePtr& exchange) {
-  CHECK(exchange->begun);
-  CHECK(!exchange->ended);
-  exchange->ended = true;
-  if (exchange->over) return;
-  if (exchange->chunked && !exchange->head_only) queue("0\r\n\r\n");
+void Connection::end() {
+  if (exchange_->chunked && !exchange_->head_only) queue("0\r\n\r\n");
   flush();
-}
-
-void Connection::abort(const ExchangePtr& exchange) {
-  exchange->begun = true;
-  exchange->ended = true;
-  if (!exchange->over) close();
 }
 
 void Connection::queue(std::string bytes) {
@@ -317,16 +315,12 @@ void Connection::on_flushed() {
   if (!exchange_->left_pending) return;
   exchange_->left_pending = false;
   post([exchange = exchange_] {
-    if (!exchange->over && exchange->on_drained) exchange->on_drained();
+    if (exchange->connection && exchange->on_drained) exchange->on_drained();
   });
 }
 
 void Connection::finish_exchange() {
-  exchange_->over = true;
-  // This may run inside one of these callbacks: they are destroyed later.
-  post([drained = std::exchange(exchange_->on_drained, nullptr),
-        closed = std::exchange(exchange_->on_closed, nullptr)] {});
-  exchange_.reset();
+  release_exchange();
   if (!keep_alive_ || server_->draining) {
     phase_ = Phase::kClosing;
     return start_closing();
@@ -340,6 +334,16 @@ void Connection::finish_exchange() {
     self->advance();
     self->arm_read();
   });
+}
+
+// The exchange is over. This may run inside one of its callbacks: they are destroyed later.
+void Connection::release_exchange() {
+  post([told = exchange_->closed, drained = std::exchange(exchange_->on_drained, nullptr),
+        closed = std::exchange(exchange_->on_closed, nullptr)] {
+    if (told && closed) closed();
+  });
+  exchange_->connection.reset();
+  exchange_.reset();
 }
 
 // --- the end ---
@@ -371,13 +375,8 @@ void Connection::close() {
   out_.clear();
   pending_bytes_ = 0;
   if (exchange_) {
-    exchange_->over = true;
     exchange_->closed = true;
-    post([drained = std::exchange(exchange_->on_drained, nullptr),
-          closed = std::exchange(exchange_->on_closed, nullptr)] {
-      if (closed) closed();
-    });
-    exchange_.reset();
+    release_exchange();
   }
   if (server_->on_end) server_->on_end(this);
 }

@@ -28,11 +28,14 @@ struct ServerState {
 
 // One request and the response to it, as the connection and the writer share them.
 struct Exchange {
+  explicit Exchange(std::shared_ptr<Connection> of) : connection(std::move(of)) {}
+
+  // Until the exchange is over; so a writer that is kept longer keeps no socket alive.
+  std::shared_ptr<Connection> connection;
   bool head_only = false;    // HEAD: the body is not sent
   bool begun = false;        // the response's head is queued
   bool chunked = false;
   bool ended = false;        // everything is queued
-  bool over = false;         // everything was taken by the socket, or the connection is closed
   bool closed = false;       // the connection ended first
   bool left_pending = false; // on_drained is owed
   std::function<void()> on_drained;
@@ -40,7 +43,7 @@ struct Exchange {
 };
 using ExchangePtr = std::shared_ptr<Exchange>;   // shared by the connection and the writer
 
-// Kept alive by its pending socket operations and by writers; loop thread only. Never blocks, never
+// Kept alive by the server, its pending socket operations and its current exchange; loop thread only. Never blocks, never
 // calls a callback of a writer from inside a call to that writer.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -55,12 +58,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Ends it as soon as the current exchange is over.
   void close_when_idle();
 
-  // For the writer.
-  void respond(const ExchangePtr& exchange, HttpResponse response);
-  void begin_stream(const ExchangePtr& exchange, int status, const Headers& headers);
-  void write(const ExchangePtr& exchange, std::string bytes);
-  void end(const ExchangePtr& exchange);
-  void abort(const ExchangePtr& exchange);
+  // For the writer of the current exchange.
+  void respond(const HttpResponse& response);
+  void begin_stream(int status, const Headers& headers);
+  void write(std::string bytes);
+  void end();
   size_t pending_bytes() const { return pending_bytes_; }
   void post(std::function<void()> action) { loop_.post(std::move(action)); }
 
@@ -78,6 +80,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait_writable();
   void on_flushed();
   void finish_exchange();
+  void release_exchange();
   void start_closing();
   void set_read_deadline(Duration limit);
   void on_read_deadline();

@@ -27,8 +27,9 @@ struct HttpLimits {
 };
 
 // Answers one request: either respond(), or begin_stream() write()* end(). Belongs to the loop
-// thread. A client that ends its own half of the connection counts as gone. Stays valid, and does nothing, after the connection died: calls on a dead writer are
-// harmless. Dropping the last reference before the response is whole cuts the connection (a
+// thread. A client that ends its own half of the connection counts as gone. Stays valid, and does
+// nothing, after the connection died: calls on a dead writer are harmless (on_closed still needs
+// the loop). Dropping the last reference before the response is whole cuts the connection (a
 // forgotten request never hangs a client).
 class ResponseWriter {
  public:
