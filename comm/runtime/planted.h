@@ -9,11 +9,11 @@ namespace tandem {
 
 enum class Bug : int {
   kReleaseBlockEarly,      // a block becomes free while another lease still holds it
-  kSkipFence,              // a fenced incarnation is still listened to
+  kSkipFence,              // a fenced incarnation is never told that it is over
   kAcceptOldEpoch,         // parts and commits of a closed epoch count
   kForgetRenew,            // leases aren't extended while work goes on
   kDoubleAdmit,            // a repeated commit admits the sequence twice
-  kLoseResendCursor,       // after a reconnect the outbox starts behind the last acknowledgement
+  kLoseResendCursor,       // the outbox never goes back to what the coordinator has
   kPublishBeforeComputed,  // a block is in the prefix index before its content is
   kLandingStaysOpen,       // a landing outlives the lease of its blocks
 };

@@ -55,8 +55,9 @@ inline std::vector<uint32_t> oracle(std::span<const uint32_t> prompt, uint32_t m
 // Memory and compute of one simulated instance. Dies with its process.
 class ToyExecutor final : public engine::Executor {
  public:
-  ToyExecutor(NodeLoop& loop, Rng& rng, uint32_t num_blocks, uint32_t block_size)
-      : loop_(loop), rng_(rng), block_size_(block_size),
+  ToyExecutor(NodeLoop& loop, Rng& rng, uint32_t num_blocks, uint32_t block_size,
+              Duration step_cost)
+      : loop_(loop), rng_(rng), block_size_(block_size), step_cost_(step_cost),
         memory_(size_t{num_blocks} * block_size * kToySlotBytes, std::byte{0xEE}) {}
 
   // The next plan takes that much longer: a hung kernel under a lively loop.
@@ -65,7 +66,7 @@ class ToyExecutor final : public engine::Executor {
   void submit(engine::StepPlan plan, Done done) override {
     CHECK_EQ(plan.hash, engine::plan_hash(plan));
     Duration took = std::chrono::microseconds(500 + 50 * plan.num_tokens + rng_.below(500));
-    took += hang_;
+    took += step_cost_ + hang_;
     hang_ = Duration{0};
     auto shared = std::make_shared<engine::StepPlan>(std::move(plan));
     loop_.after(took, [this, shared, took, done = std::move(done)] {
@@ -109,6 +110,7 @@ class ToyExecutor final : public engine::Executor {
   NodeLoop& loop_;
   Rng& rng_;
   uint32_t block_size_;
+  Duration step_cost_;
   std::vector<std::byte> memory_;
   Duration hang_{0};
 };

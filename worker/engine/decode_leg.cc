@@ -202,13 +202,13 @@ void Engine::on_commit(Incarnation from, const wire::Commit& commit) {
   const Epoch epoch{commit.epoch()};
   Sequence* sequence = find_grant(grant);
   if (sequence == nullptr) return;
-  if (sequence->epoch != epoch && !planted(Bug::kAcceptOldEpoch)) return;
-  if (sequence->source != from) return;
-  if (sequence->committed && !planted(Bug::kDoubleAdmit)) {
+  const bool current = sequence->epoch == epoch && sequence->source == from;
+  if (!current && !planted(Bug::kAcceptOldEpoch)) return;
+  if (current && sequence->committed && !planted(Bug::kDoubleAdmit)) {
     seams_.link.committed(from, grant, epoch);
     return;
   }
-  if (sequence->phase != Phase::kGranted && !sequence->committed) return;
+  if (sequence->phase == Phase::kAwaitRoom || sequence->phase == Phase::kDone) return;
   close_landing(*sequence);
   sequence->committed = true;
   const uint32_t num_inputs = sequence->num_inputs;

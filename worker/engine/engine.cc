@@ -184,8 +184,7 @@ void Engine::on_resync(const wire::Resync& resync) {
       continue;
     }
     sequence->acked = std::clamp(next_index, sequence->acked, sequence->outputs());
-    sequence->sent = sequence->acked;
-    if (planted(Bug::kLoseResendCursor)) sequence->sent = sequence->outputs();
+    rewind(*sequence, sequence->acked);
     sequence->finished_sent_at = TimePoint{};
   }
   flush_outbox();

@@ -158,6 +158,7 @@ class Engine final : public kvlink::KvLinkEvents {
   void flush_outbox();
   void send_finished(Sequence& sequence);
   void resend_due();
+  void rewind(Sequence& sequence, uint32_t next_index);
   void on_ack(const wire::Ack& ack);
   void on_resend(const wire::Resend& resend);
   void on_release(const SequenceId& id);

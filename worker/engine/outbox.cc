@@ -55,13 +55,19 @@ void Engine::resend_due() {
   const TimePoint limit = now() - options_.deadlines.resend;
   for (auto& [key, sequence] : sequences_) {
     if (sequence->acked < sequence->sent && sequence->sent_at <= limit) {
-      sequence->sent = sequence->acked;
+      rewind(*sequence, sequence->acked);
     }
     if (sequence->finished && sequence->finished_sent_at <= limit) {
       sequence->finished_sent_at = TimePoint{};
     }
   }
   flush_outbox();
+}
+
+// Moves the cursor back to what the coordinator has.
+void Engine::rewind(Sequence& sequence, uint32_t next_index) {
+  if (planted(Bug::kLoseResendCursor)) return;
+  sequence.sent = std::clamp(next_index, sequence.base, sequence.outputs());
 }
 
 void Engine::on_ack(const wire::Ack& ack) {
@@ -79,7 +85,7 @@ void Engine::on_resend(const wire::Resend& resend) {
     send_nack(id);
     return;
   }
-  sequence->sent = std::clamp(resend.next_index(), sequence->base, sequence->outputs());
+  rewind(*sequence, resend.next_index());
   if (sequence->finished) sequence->finished_sent_at = TimePoint{};
   flush_outbox();
 }
