@@ -19,7 +19,8 @@ struct Id {
 using RequestId = Id<struct RequestIdTag, uint64_t>;
 // Random, one per life of a process that can be fenced. Never 0 for a live process.
 using Incarnation = Id<struct IncarnationTag, uint64_t>;
-// Minted by the decode side; unique within its incarnation.
+// Minted by the decode side: 64 random bits, so that grants of different instances never meet at a
+// prefill side that serves both.
 using GrantId = Id<struct GrantIdTag, uint64_t>;
 // Changes when the decode side of a request changes; 0 is the first.
 using Attempt = Id<struct AttemptTag, uint32_t>;

@@ -125,14 +125,14 @@ bool Engine::admit(Sequence& sequence) {
   seams_.metrics.prefix_cache_hits.add(sequence.cached_tokens);
   if (sequence.is_decode_leg()) {
     sequence.phase = Phase::kGranted;
-    sequence.grant = GrantId{next_grant_++};
+    sequence.grant = GrantId{seams_.rng.next() | 1};
     by_grant_[sequence.grant] = sequence.key;
     open_landing(sequence);
     send_granted(sequence);
   } else {
     sequence.phase = Phase::kPrefill;
     sequence.todo = missing_ranges(sequence.verified, block_size(), sequence.num_inputs, true);
-    sequence.counters.set_cached_tokens(sequence.cached_tokens);
+    sequence.counters.set_cached_tokens(cached_prompt_tokens(sequence));
     push_ready(sequence);
   }
   return true;
@@ -329,7 +329,7 @@ void Engine::start_own_prefill(Sequence& sequence, const wire::Prefill& prefill)
   sequence.epoch = epoch;
   sequence.source = Incarnation{};
   sequence.committed = true;
-  sequence.counters.set_cached_tokens(sequence.cached_tokens);
+  sequence.counters.set_cached_tokens(cached_prompt_tokens(sequence));
   sequence.counters.set_hidden_share(-1);
   sequence.todo = missing_ranges(sequence.verified, block_size(), sequence.num_inputs, true);
   note_received(sequence);

@@ -181,7 +181,6 @@ class Engine final : public kvlink::KvLinkEvents {
   std::vector<SequenceId> released_order_;
   std::map<Incarnation, uint64_t> link_secrets_;
   uint64_t next_key_ = 1;
-  uint64_t next_grant_ = 1;
 
   uint64_t next_plan_ = 1;
   bool plan_running_ = false;

@@ -119,7 +119,7 @@ void Engine::send_commit(Sequence& sequence) {
   const uint32_t num_blocks = blocks_for(sequence.num_inputs);
   commit.set_num_parts(num_blocks - sequence.first_push);
   commit.set_ledger_digest(ledger_digest(sequence.hashes, sequence.first_push, num_blocks));
-  commit.set_cached_tokens(std::min(sequence.cached_tokens, sequence.prompt_length));
+  commit.set_cached_tokens(cached_prompt_tokens(sequence));
   commit.set_multi_chunk(sequence.num_chunks > 1);
   const auto us_since = [&](TimePoint then) {
     return std::chrono::duration_cast<std::chrono::microseconds>(seams_.loop.now() - then)

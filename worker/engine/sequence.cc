@@ -39,6 +39,10 @@ std::vector<scheduler::Range> missing_ranges(const std::vector<bool>& have, uint
   return ranges;
 }
 
+uint32_t cached_prompt_tokens(const Sequence& sequence) {
+  return std::min(sequence.cached_tokens, sequence.prompt_length - 1);
+}
+
 uint64_t ledger_digest(const std::vector<wire::Hash128>& hashes, uint32_t first, uint32_t end) {
   CHECK_LE(first, end);
   CHECK_LE(end, hashes.size());

@@ -105,6 +105,10 @@ struct Sequence {
 std::vector<scheduler::Range> missing_ranges(const std::vector<bool>& have, uint32_t block_size,
                                              uint32_t num_tokens, bool sample);
 
+// Tokens of the prompt proper that the prefix cache had, for the usage: at least one is computed,
+// and outputs of earlier attempts don't count.
+uint32_t cached_prompt_tokens(const Sequence& sequence);
+
 // Digest of the ledger that a hand-over should end with: the identities of blocks [first, end).
 uint64_t ledger_digest(const std::vector<wire::Hash128>& hashes, uint32_t first, uint32_t end);
 
