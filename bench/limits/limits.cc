@@ -1,5 +1,7 @@
 #include "bench/limits/limits.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -38,8 +40,10 @@ int64_t read_loop_plain(const void* data, int64_t size_bytes) {
 }
 
 double measure_read(int32_t threads, bool avx2) {
-  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(4096, kReadBytes),
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const std::unique_ptr<void, void (*)(void*)> memory(std::aligned_alloc(kHugePage, kReadBytes),
                                                       std::free);
+  madvise(memory.get(), kReadBytes, MADV_HUGEPAGE);  // as the weights are, where possible
   std::memset(memory.get(), 1, kReadBytes);
   const int64_t share = kReadBytes / threads / 4096 * 4096;
   std::vector<int64_t> kept(static_cast<size_t>(threads));

@@ -1,5 +1,5 @@
-// Same request, same tokens: the bits of a request's logits depend on nothing but the request. Every
-// way to run it must give the transcript (tokens and digests of logits) it has alone.
+// Same request, same tokens: the bits of a request's logits depend on nothing but the request.
+// Every way to run it must give the transcript (tokens and digests of logits) it has alone.
 #include <gtest/gtest.h>
 
 #include <random>

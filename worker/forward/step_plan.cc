@@ -34,7 +34,7 @@ void StepPlan::check(const StepEntry& entry) const {
   CHECK_LE(context, limits_.max_context);
   CHECK_GE(static_cast<int64_t>(entry.block_table.size()) * limits_.block_size, context);
   for (int32_t token : entry.tokens) CHECK(0 <= token && token < limits_.vocab);
-  for (uint32_t block : entry.block_table) CHECK_LT(static_cast<int64_t>(block), limits_.num_blocks);
+  for (uint32_t block : entry.block_table) CHECK(block < limits_.num_blocks);
 }
 
 void StepPlan::plan(std::span<const StepEntry> batch) {

@@ -6,7 +6,7 @@
 
 namespace tandem::sampling {
 
-// Sum of e^((x - max) / temperature) over x, each term as exact_exp gives it, added in a fixed order
+// Sum of e^((x - max) / temperature) over x, each term as exact_exp gives it, added in an order
 // that only depends on the number of terms. Requires: every x <= max.
 double sum_exact_exp(std::span<const float> x, double max, double temperature);
 

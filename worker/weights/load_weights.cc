@@ -45,10 +45,10 @@ class Loader {
     }
   }
 
-  // Rows of a matrix, all columns.
+  // Rows of a matrix, all columns; null for no rows.
   Matrix rows(const std::string& name, const Range& range) {
     const std::optional<ops::RawMatrix> raw = take(name);
-    if (!raw) return nullptr;
+    if (!raw || range.size() == 0) return nullptr;
     return pack(*raw, {range.begin, range.end, 0, raw->cols});
   }
 
@@ -188,7 +188,7 @@ Result<ModelWeights> load_weights(const format::GgufFile& file, const spec::Mode
   if (Status status = loader.finish(); !status.ok()) return status.error();
   w.matrix_bytes = loader.matrix_bytes();
   // An embedding that is not the head too is read by the row.
-  const bool looked_up_only = w.embedding && (w.output || !plan.last_stage());
+  const bool looked_up_only = w.embedding && (!spec.tied_head || !plan.last_stage());
   w.streamed_bytes = w.matrix_bytes - (looked_up_only ? w.embedding->size_bytes() : 0);
   return w;
 }

@@ -43,7 +43,7 @@ struct LayerWeights {
 
 // Immutable after loading; must not outlive the backend that packed it.
 struct ModelWeights {
-  Matrix embedding;  // [vocab, hidden]
+  Matrix embedding;  // [vocab, hidden]; null for a rank that holds no ids or needs none
   std::vector<LayerWeights> layers;
   tensor::Buffer output_norm;  // f32 [hidden]
   Matrix output;               // [vocab, hidden]; null when tied to the embedding

@@ -28,7 +28,8 @@ TEST(TokenBits, DependOnEveryPartOfTheKey) {
   EXPECT_EQ(bits, token_bits_of(key, 5));
   EXPECT_NE(bits, token_bits_of(key, 6));
   EXPECT_NE(bits, token_bits_of({.seed = 8, .choice = 1, .position = 100}, 5));
-  EXPECT_NE(bits, token_bits_of({.seed = 7 + (uint64_t{1} << 32), .choice = 1, .position = 100}, 5));
+  const uint64_t high_seed = 7 + (uint64_t{1} << 32);
+  EXPECT_NE(bits, token_bits_of({.seed = high_seed, .choice = 1, .position = 100}, 5));
   EXPECT_NE(bits, token_bits_of({.seed = 7, .choice = 2, .position = 100}, 5));
   EXPECT_NE(bits, token_bits_of({.seed = 7, .choice = 1, .position = 101}, 5));
 }
