@@ -35,6 +35,8 @@ target_link_libraries(ext_cli11 INTERFACE CLI11::CLI11)
 find_package(MPI REQUIRED COMPONENTS C)
 add_library(ext_mpi INTERFACE)
 target_link_libraries(ext_mpi INTERFACE MPI::MPI_C)
+# mpi.h would pull in the C++ bindings, which need another library.
+target_compile_definitions(ext_mpi INTERFACE OMPI_SKIP_MPICXX=1 MPICH_SKIP_MPICXX=1)
 
 find_package(OpenSSL REQUIRED)
 add_library(ext_crypto INTERFACE)

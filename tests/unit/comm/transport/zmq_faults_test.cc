@@ -5,8 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <map>
+#include <set>
 #include <zmq.hpp>
 
+#include "cut_proxy.h"
 #include "zmq_ends.h"
 
 namespace tandem::transport {
@@ -129,6 +132,95 @@ TEST(ZmqFaults, PeerThatDoesNotReadIsCutOffAndComesBack) {
   ASSERT_TRUE(node.send("back").ok());
   ASSERT_TRUE(hub.log.wait_for(3));
   EXPECT_EQ(hub.log.entries()[2], "back");
+}
+
+// The node numbers its connections ("c") and its messages on each ("i"), from 0, and sends "c:i";
+// the hub sends each one back. Neither may ever see a number of another connection, or a gap.
+TEST(ZmqFaults, CutConnectionsLoseASuffixAndNeverMix) {
+  LoopThread hub_thread;
+  std::unique_ptr<HubTransport> hub;
+  std::string endpoint;
+  std::map<uint64_t, std::vector<std::string>> seen;   // by peer; hub's loop thread
+  std::map<uint64_t, int> gone;
+  int after_gone = 0;
+  hub_thread.call([&] {
+    hub = make_zmq_hub(hub_thread.loop());
+    endpoint = hub->bind("tcp://127.0.0.1:0", {.on_message =
+                                                   [&](PeerId peer, std::string bytes) {
+                                                     after_gone += gone.contains(peer.value);
+                                                     seen[peer.value].push_back(bytes);
+                                                     static_cast<void>(hub->send(peer, bytes));
+                                                   },
+                                               .on_peer_gone = [&](PeerId peer) {
+                                                 ++gone[peer.value];
+                                               }});
+  });
+  CutProxy proxy(static_cast<uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+
+  LoopThread node_thread;
+  std::unique_ptr<NodeTransport> node;
+  int connection = -1;   // node's loop thread, as all of these
+  int next = 0;
+  int next_back = 0;
+  int wrong = 0;
+  std::atomic<int> ups{0};
+  std::atomic<int> backs{0};
+  node_thread.call([&] {
+    node = make_zmq_node(node_thread.loop());
+    node->connect(proxy.endpoint(), {.on_connected =
+                                         [&] {
+                                           ++connection;
+                                           next = next_back = 0;
+                                           ++ups;
+                                         },
+                                     .on_message = [&](std::string bytes) {
+                                       const std::string due = std::to_string(connection) + ":" +
+                                                               std::to_string(next_back++);
+                                       wrong += bytes != due;
+                                       ++backs;
+                                     }});
+  });
+  constexpr int kRounds = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (ups <= round && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(1ms);
+    }
+    ASSERT_GT(ups, round);
+    for (int burst = 0; burst < 20; ++burst) {
+      if (burst == 15) proxy.cut();
+      std::this_thread::sleep_for(2ms);   // so that some of it comes back
+      node_thread.call([&] {
+        for (int i = 0; i < 50; ++i) {
+          const std::string bytes = std::to_string(connection) + ":" + std::to_string(next);
+          if (node->send(bytes).ok()) ++next;
+        }
+      });
+    }
+  }
+  std::this_thread::sleep_for(300ms);
+  node_thread.call([&] { node.reset(); });
+  for (int i = 0; i < 1000; ++i) {
+    bool all_gone = false;
+    hub_thread.call([&] { all_gone = gone.size() == seen.size(); });
+    if (all_gone) break;
+    std::this_thread::sleep_for(5ms);
+  }
+  hub_thread.call([&] { hub.reset(); });
+
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(backs, 0);
+  EXPECT_EQ(after_gone, 0);
+  EXPECT_GE(seen.size(), static_cast<size_t>(kRounds) - 1);
+  std::set<std::string> connections;
+  for (const auto& [peer, messages] : seen) {
+    EXPECT_EQ(gone[peer], 1);
+    const std::string number = messages[0].substr(0, messages[0].find(':'));
+    EXPECT_TRUE(connections.insert(number).second) << "two peers for connection " << number;
+    for (size_t i = 0; i < messages.size(); ++i) {
+      ASSERT_EQ(messages[i], number + ":" + std::to_string(i));
+    }
+  }
 }
 
 TEST(ZmqFaults, ForeignBytesAreIgnored) {
