@@ -43,8 +43,8 @@ struct Exchange {
 };
 using ExchangePtr = std::shared_ptr<Exchange>;   // shared by the connection and the writer
 
-// Kept alive by the server, its pending socket operations and its current exchange; loop thread only. Never blocks, never
-// calls a callback of a writer from inside a call to that writer.
+// Kept alive by the server, its pending socket operations and its current exchange; loop thread
+// only. Never blocks, never calls a callback of a writer from inside a call to that writer.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::ip::tcp::socket;

@@ -83,9 +83,9 @@ struct HttpServerOptions {
 // Splits "127.0.0.1:8000" or "[::1]:8000". kInvalidArgument otherwise.
 Result<HttpServerOptions> parse_http_address(const std::string& text);
 
-// Owned by main, on the loop's thread (constructed before run() or on it; destroyed on it, outside of
-// the handler, or after run() returned). The handler runs on the loop thread and must not block. Requests of one
-// connection are handled one after the other; a slow client delays only itself.
+// Owned by main, on the loop's thread (constructed before run() or on it; destroyed on it, outside
+// of the handler, or after run() returned). The handler runs on the loop thread and must not block.
+// Requests of one connection are handled one after the other; a slow client delays only itself.
 class HttpServer {
  public:
   // Binds and listens. Throws StartupError naming the address and what to do about it.

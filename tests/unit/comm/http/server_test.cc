@@ -104,7 +104,8 @@ TEST(HttpServer, ClosesWhenTheClientAsksForIt) {
 TEST(HttpServer, RefusesWhatIsNotHttp) {
   TestServer server(echo);
   for (const char* bad :
-       {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: x\r\nBad Name: 1\r\n\r\n",
+       {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: x\r\nBad Name: 1\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",

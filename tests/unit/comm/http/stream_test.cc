@@ -146,7 +146,8 @@ class BoundedProducer : public std::enable_shared_from_this<BoundedProducer> {
   static constexpr size_t kBound = 64u << 10;
   static constexpr size_t kPiece = 8u << 10;
 
-  BoundedProducer(ResponseWriterPtr writer, size_t total) : writer_(std::move(writer)), left_(total) {}
+  BoundedProducer(ResponseWriterPtr writer, size_t total)
+      : writer_(std::move(writer)), left_(total) {}
   void run() {
     writer_->begin_stream(200, kSse);
     writer_->on_drained([self = shared_from_this()] {
