@@ -6,6 +6,8 @@
 
 #include "bench/kernels/kernel_bench.h"
 #include "bench/kernels/report.h"
+#include "bench/kvlink/kvlink_bench.h"
+#include "bench/kvlink/report.h"
 #include "bench/model/model_bench.h"
 #include "bench/model/report.h"
 
@@ -14,6 +16,7 @@ namespace {
 constexpr int kBadInput = 2;
 
 using tandem::bench::KernelBenchOptions;
+using tandem::bench::KvLinkBenchOptions;
 using tandem::bench::ModelBenchOptions;
 
 void add_model_flags(CLI::App& app, ModelBenchOptions& options, bool& json) {
@@ -45,6 +48,18 @@ void add_kernel_flags(CLI::App& app, KernelBenchOptions& options, bool& json) {
   app.add_flag("--json", json, "print one JSON object");
 }
 
+void add_kvlink_flags(CLI::App& app, KvLinkBenchOptions& options, bool& json) {
+  app.add_option("--block-bytes", options.block_bytes, "bytes of one block")
+      ->check(CLI::Range(8, 256 << 20))->capture_default_str();
+  app.add_option("--blocks", options.blocks, "blocks of each grant")
+      ->check(CLI::Range(1, 1 << 16))->capture_default_str();
+  app.add_option("--grants", options.grants, "grants pushed at once")
+      ->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--repeat", options.repeat, "repetitions; the median counts")
+      ->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_flag("--json", json, "print one JSON object");
+}
+
 std::string run_model(const ModelBenchOptions& options, bool json) {
   const auto result = tandem::bench::run_model_bench(options);
   return json ? to_json(options, result) + "\n" : to_text(options, result);
@@ -52,6 +67,11 @@ std::string run_model(const ModelBenchOptions& options, bool json) {
 
 std::string run_kernels(const KernelBenchOptions& options, bool json) {
   const auto result = tandem::bench::run_kernel_bench(options);
+  return json ? to_json(options, result) + "\n" : to_text(options, result);
+}
+
+std::string run_kvlink(const KvLinkBenchOptions& options, bool json) {
+  const auto result = tandem::bench::run_kvlink_bench(options);
   return json ? to_json(options, result) + "\n" : to_text(options, result);
 }
 
@@ -68,14 +88,18 @@ int main(int argc, char** argv) {
   KernelBenchOptions kernel_options;
   CLI::App* kernels = app.add_subcommand("kernels", "rates of single ops");
   add_kernel_flags(*kernels, kernel_options, json);
+  KvLinkBenchOptions kvlink_options;
+  CLI::App* kvlink = app.add_subcommand("kvlink", "transfer rate of KV blocks over TCP");
+  add_kvlink_flags(*kvlink, kvlink_options, json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadInput;
   }
   try {
-    const std::string text =
-        kernels->parsed() ? run_kernels(kernel_options, json) : run_model(options, json);
+    const std::string text = kernels->parsed()  ? run_kernels(kernel_options, json)
+                             : kvlink->parsed() ? run_kvlink(kvlink_options, json)
+                                                : run_model(options, json);
     std::fputs(text.c_str(), stdout);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tandem-bench: %s\n", error.what());
