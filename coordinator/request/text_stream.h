@@ -15,7 +15,7 @@ using tokenizer::TokenId;
 
 struct TextStreamOptions {
   std::vector<std::string> stops = {};  // each non-empty UTF-8
-  bool include_stop = false;            // the text ends just after the stop string, not just before it
+  bool include_stop = false;            // the text ends just after the stop, not just before it
   bool skip_control = true;             // control tokens have no text
 };
 

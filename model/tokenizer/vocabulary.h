@@ -42,7 +42,7 @@ struct VocabularyData {
 class Vocabulary {
  public:
   // kUnsupported: another model than "gpt2". kCorrupt: sizes, types, ids or merges contradict each
-  // other (a merge of pieces that are no tokens, an id outside the vocabulary). field names the key.
+  // other (a merge of pieces that are no tokens, an id outside the vocabulary). field is the key.
   static Result<Vocabulary> create(VocabularyData data);
 
   size_t size() const { return bytes_.size(); }
@@ -80,7 +80,7 @@ class Vocabulary {
   std::vector<std::string> bytes_;
   std::vector<TokenType> types_;
   std::array<TokenId, 256> byte_tokens_{};
-  std::unordered_map<uint64_t, Merge> merges_;  // key: left id in the high half, right id in the low
+  std::unordered_map<uint64_t, Merge> merges_;  // key: left id << 32 | right id
   std::vector<Special> specials_;
   std::optional<TokenId> bos_, eos_;
   bool add_bos_ = false;

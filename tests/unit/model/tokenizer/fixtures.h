@@ -1,6 +1,6 @@
 #pragma once
-// What several tokenizer tests need: a hand-made vocabulary that is always there, and the files that
-// may be absent (the shared fixtures and the real model).
+// What several tokenizer tests need: a hand-made vocabulary that is always there, and the files
+// that may be absent (the shared fixtures and the real model).
 
 #include <nlohmann/json.hpp>
 
@@ -12,8 +12,8 @@
 
 namespace tandem::tokenizer {
 
-// All 256 byte tokens in byte order (id = byte), then the merges' results in order, then two control
-// tokens <s> and </s> and the user-defined token <think>.
+// All 256 byte tokens in byte order (id = byte), then the merges' results in order, then two
+// control tokens <s> and </s> and the user-defined token <think>.
 VocabularyData toy_data(const std::vector<std::string>& merges = {});
 Tokenizer toy_tokenizer(const std::vector<std::string>& merges = {});
 std::vector<TokenId> ids_of(const Result<std::vector<TokenId>>& result);
