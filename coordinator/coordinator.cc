@@ -96,7 +96,13 @@ void Coordinator::on_hello(transport::PeerId peer, Incarnation incarnation,
   }
   log_.info("joined", {{"instance", hello.instance()}, {"incarnation", incarnation},
                        {"again", result.outcome == topology::JoinOutcome::kRejoined}});
-  send_resync(*members_.find(hello.instance()));
+  const topology::Instance& instance = *members_.find(hello.instance());
+  send_resync(instance);
+  for (auto& [id, state] : requests_) {
+    // The old connection may have swallowed a question or its answer.
+    const bool asked = state->phase != Phase::kQueued && state->resend_at != TimePoint::max();
+    if (asked && from_leg(instance, state->decode)) state->resend_at = now();
+  }
   try_dispatch();
 }
 
@@ -196,6 +202,12 @@ void Coordinator::resend_request(State& state) {
   switch (state.phase) {
     case Phase::kReserving: send_reserve(state); break;
     case Phase::kRegranting: send_regrant(state); break;
+    case Phase::kPrefilling:
+      if (!state.prefill.open) {
+        send_prefill(state);
+        break;
+      }
+      [[fallthrough]];
     default: state.resend_at = TimePoint::max(); break;  // Renew and Nack find what was lost
   }
 }

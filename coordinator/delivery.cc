@@ -255,10 +255,8 @@ void Coordinator::on_released(const topology::Instance& from, const wire::Releas
   const ClosingKey key{RequestId{released.request()}, Attempt{released.attempt()}, from.name};
   const auto found = closing_.find(key);
   if (found == closing_.end() || found->second.incarnation != from.incarnation) return;
-  const uint32_t generated = std::max(released.counters().generated(),
-                                      found->second.num_new_ids);
   closing_.erase(found);
-  leg_reported(key.request, generated);
+  leg_reported(key.request, released.counters().generated());
 }
 
 void Coordinator::leg_reported(RequestId id, uint32_t generated) {

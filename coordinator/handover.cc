@@ -64,14 +64,18 @@ Result<RequestId> Coordinator::submit(request::Request request, request::Observe
 void Coordinator::try_dispatch() {
   if (dispatching_) return;  // an observer or a failure called back into us
   dispatching_ = true;
+  bool blocked = false;
   for (size_t i = 0; i < queue_.size();) {
     State& state = *requests_.at(queue_[i]);
-    if (state.not_before > now()) {
+    // Strictly in order: nobody overtakes a waiting request. But a source already holds the
+    // prefill slot that those before it may be waiting for.
+    const bool may_go = state.not_before <= now() && (!blocked || state.has_source);
+    if (may_go && dispatch(state)) {
+      queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      blocked = blocked || may_go;
       ++i;
-      continue;
     }
-    if (!dispatch(state)) break;  // strictly in order: nobody overtakes a waiting request
-    queue_.erase(queue_.begin() + static_cast<ptrdiff_t>(i));
   }
   dispatching_ = false;
 }
@@ -173,12 +177,19 @@ void Coordinator::send_prefill(State& state) {
   prefill.set_request(state.id.value);
   prefill.set_attempt(state.attempt.value);
   prefill.set_epoch(state.epoch.value);
-  *prefill.mutable_work() = work_of(state);
   *prefill.mutable_grant() = grant_ref(state);
+  prefill.set_num_tokens(static_cast<uint32_t>(state.request.prompt.size()) + state.base);
   state.prefill.attempt = state.attempt;
-  state.prefill.open = state.prefill.instance != state.decode.instance;  // else it is one leg
+  state.prefill.open = state.prefill.instance != state.decode.instance;
   state.phase = Phase::kPrefilling;
   state.resend_at = TimePoint::max();
+  if (state.prefill.open) {
+    *prefill.mutable_work() = work_of(state);
+  } else {
+    // One leg does both: its lease is known there with or without this message, so that no Nack
+    // will tell of its loss.
+    state.resend_at = now() + options_.deadlines.resend;
+  }
   send(state.prefill.instance, state.prefill.incarnation, std::move(envelope));
 }
 
@@ -239,8 +250,8 @@ void Coordinator::on_refused(const topology::Instance& from, const wire::Refused
   if (state == nullptr || !from_leg(from, state->decode)) return;
   if (state->phase != Phase::kReserving) return;
   switch (refused.reason()) {
-    case wire::Refused::NO_ROOM:  // kept there; Granted follows. Renew and Nack watch it.
-      state->resend_at = TimePoint::max();
+    case wire::Refused::NO_ROOM:  // kept there; Granted follows by itself
+      state->resend_at = now() + options_.deadlines.grant_ttl;  // in case that one gets lost
       break;
     case wire::Refused::NEVER:
       fail(*state, {ErrorCode::kInvalidArgument, refused.message(), "max_tokens"});
@@ -289,6 +300,7 @@ void Coordinator::on_no_source(const topology::Instance& from, const wire::NoSou
   if (state->phase != Phase::kPrefilling) return;
   // A fresh start: what was emitted meanwhile has to be input, which the grant doesn't know.
   drop_leg(*state, state->prefill);
+  state->has_source = false;
   close_leg(*state, state->decode, true);
   requeue(*state);
   try_dispatch();

@@ -78,7 +78,8 @@ class Cluster {
     };
     static constexpr Kind kKinds[] = {{1, 1, 0}, {2, 2, 0}, {1, 2, 0}, {2, 1, 0},
                                       {0, 0, 1}, {0, 0, 2}, {1, 1, 1}, {0, 0, 3}};
-    const Kind kind = kKinds[rng_.below(std::size(kKinds))];
+    Kind kind = kKinds[rng_.below(std::size(kKinds))];
+    if (targets("retarget") || targets("no_source")) kind = {1, 2, 0};
     report_.shape = std::to_string(kind.prefill) + " prefill, " + std::to_string(kind.decode) +
                     " decode, " + std::to_string(kind.mixed) + " mixed";
     note(report_.shape);
@@ -105,6 +106,9 @@ class Cluster {
     coordinator_ = std::make_unique<CoordinatorProcess>(world_, shape_list_);
     for (const InstanceShape& shape : shape_list_) start(shape.name);
     if (faulty_ && chance(20)) links_.set_corruption(0.05);
+    if (chance(30)) net_.set_extra_delay(any_name(), ms(between(20, 400)));
+    if (chance(40)) links_.set_slowness(between(5000, 60000));
+    if (faulty_ && chance(15)) lossy_percent_ = static_cast<uint32_t>(between(1, 8));
   }
 
   void start(const std::string& name) {
@@ -149,6 +153,20 @@ class Cluster {
       note(process + (sending ? " sends " : " handles ") + message);
     }
     if (dying_.contains(process)) return false;
+    // A full queue: the message is gone although the connection holds.
+    const bool droppable = sending && before && !message.starts_with("link");
+    if (droppable && lossy_percent_ > 0 && chance(lossy_percent_)) {
+      note("lost on the way: " + message);
+      ++num_faults_;
+      return false;
+    }
+    if (sending && before && message == "prefill" && lost_prefills_ > 0) {
+      // The prefill side never hears of it, and the decode side dies before Renew can tell.
+      --lost_prefills_;
+      note("lost on the way: prefill");
+      loop_.after(ms(between(20, 200)), [this] { crash(chance(50) ? "decode-0" : "decode-1"); });
+      return false;
+    }
     if (!options_.target || target_done_ || options_.target->message != message) return true;
     const Point point = sending ? (before ? Point::kBeforeSend : Point::kAfterSend)
                                 : (before ? Point::kBeforeHandle : Point::kAfterHandle);
@@ -179,10 +197,16 @@ class Cluster {
     }
   }
 
+  bool targets(const char* message) const {
+    return options_.target && options_.target->message == message;
+  }
   std::string any_name() { return shape_list_[rng_.below(shape_list_.size())].name; }
 
   void schedule_faults() {
-    skip_occurrences_ = rng_.below(4);
+    const bool rare = targets("regrant") || targets("regranted") || targets("retarget") ||
+                      targets("no_source") || targets("part_failed") || targets("resend") ||
+                      targets("nack");
+    skip_occurrences_ = rare ? 0 : rng_.below(4);
     if (!faulty_ && !options_.target) return;
     const uint64_t num = between(options_.target ? 0 : 1, 6);
     for (uint64_t i = 0; i < num; ++i) {
@@ -211,7 +235,9 @@ class Cluster {
         }
       });
     }
-    if (message == "resend" || message == "resync") {
+    if (message == "resend") lossy_percent_ = 15;
+    if (message == "no_source") lost_prefills_ = 6;
+    if (message == "resync") {
       for (int i = 0; i < 10; ++i) {
         loop_.after(ms(between(300, 5000)), [this] { net_.disconnect(any_name()); });
       }
@@ -230,8 +256,9 @@ class Cluster {
   void one_fault() {
     ++num_faults_;
     const std::string name = any_name();
-    const std::string other = any_name();
-    switch (rng_.below(20)) {
+    std::string other = any_name();
+    for (int i = 0; i < 4 && other == name; ++i) other = any_name();
+    switch (rng_.below(24)) {
       case 0: case 1: case 2: case 3: case 4: crash(name); break;
       case 5: case 6: case 7: stop(name); break;
       case 8: case 9: hang(name); break;
@@ -248,7 +275,11 @@ class Cluster {
         note("block link " + name + " " + other);
         links_.block(name, other, loop_.now() + ms(between(500, 7000)));
         break;
-      case 18: drain_one(); break;
+      case 18: case 19: case 20: case 21:
+        note("cut link " + name + " " + other);
+        links_.cut(name, other);
+        break;
+      case 22: drain_one(); break;
       default:
         if (chance(30)) crash_coordinator();
     }
@@ -315,7 +346,7 @@ class Cluster {
       auto client = std::make_unique<SimClient>(
           static_cast<uint32_t>(i), std::move(request), std::move(expected),
           [this](const std::string& what) { broken(what); });
-      if (chance(15)) client->leave_after = static_cast<int>(rng_.below(20));
+      if (chance(20)) client->leave_after = chance(50) ? 0 : static_cast<int>(rng_.below(20));
       if (chance(10)) client->stop_after = static_cast<int>(between(1, 20));
       SimClient* raw = client.get();
       clients_.push_back(std::move(client));
@@ -331,7 +362,7 @@ class Cluster {
     if (client->state() == SimClient::State::kWaiting) {
       loop_.after(ms(300), [this, client] { submit(client); });
     } else if (client->leave_after == 0) {
-      loop_.after(ms(rng_.below(50)), [client] { client->leave(); });
+      loop_.after(ms(rng_.below(chance(50) ? 50 : 600)), [client] { client->leave(); });
     }
   }
 
@@ -448,6 +479,8 @@ class Cluster {
   bool slow_ = false;
   bool coordinator_died_ = false;
   uint32_t num_faults_ = 0;
+  uint32_t lossy_percent_ = 0;
+  uint32_t lost_prefills_ = 0;
   bool target_done_ = false;
   uint64_t occurrences_ = 0;
   uint64_t skip_occurrences_ = 0;

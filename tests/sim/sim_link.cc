@@ -152,8 +152,10 @@ void SimLink::committed(Incarnation to, GrantId grant, Epoch epoch) {
     SimLink* target = link;
     const Incarnation expected = to;
     // Looked up again on arrival: the process may be gone by then.
-    target->loop_.after(network_.delay(), [target, grant, epoch, expected] {
+    const uint64_t cuts = network_.num_cuts_;
+    target->loop_.after(network_.delay(), [target, grant, epoch, expected, cuts] {
       if (target->dead_ || target->self_ != expected) return;
+      if (target->network_.num_cuts_ != cuts) return;  // went down with its connection
       if (!target->hooks_.at("link_committed", false, true)) return;
       target->events_->on_committed(grant, epoch);
       (void)target->hooks_.at("link_committed", false, false);
@@ -178,12 +180,13 @@ void SimLinkNetwork::block(const std::string& a, const std::string& b, TimePoint
 }
 
 void SimLinkNetwork::cut(const std::string& a, const std::string& b) {
+  ++num_cuts_;
   for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
     SimLink* link = find("sim://" + from);
     if (link == nullptr || link->dead_) continue;
     std::vector<kvlink::PeerAddress> hit;
     for (const auto& [peer, outgoing] : link->outgoing_) {
-      if (peer.endpoint == "sim://" + to && outgoing.busy) hit.push_back(peer);
+      if (peer.endpoint == "sim://" + to) hit.push_back(peer);
     }
     for (const kvlink::PeerAddress& peer : hit) link->lose(peer, "connection reset");
   }

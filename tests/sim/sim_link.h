@@ -83,19 +83,23 @@ class SimLinkNetwork {
   // No connection between the two until `until`.
   void block(const std::string& a, const std::string& b, TimePoint until);
   void set_corruption(double share) { corruption_ = share; }
+  // The most that one frame takes, in microseconds.
+  void set_slowness(uint64_t max_us) { max_delay_us_ = max_us; }
   uint64_t num_corrupted() const { return num_corrupted_; }
 
  private:
   friend class SimLink;
   SimLink* find(const std::string& endpoint);
   bool blocked(const std::string& a, const std::string& b) const;
-  Duration delay() { return std::chrono::microseconds(100 + rng_.below(3000)); }
+  Duration delay() { return std::chrono::microseconds(100 + rng_.below(max_delay_us_)); }
 
   VirtualLoop& loop_;
   Rng& rng_;
   std::map<std::string, SimLink*> links_;   // by endpoint
   std::map<std::pair<std::string, std::string>, TimePoint> blocked_;
   double corruption_ = 0;
+  uint64_t max_delay_us_ = 3000;
+  uint64_t num_cuts_ = 0;
   uint64_t num_corrupted_ = 0;
 };
 

@@ -18,7 +18,7 @@ void Engine::on_prefill(const wire::Prefill& prefill) {
   if (Incarnation{prefill.grant().incarnation()} == incarnation_) {
     const bool fits = known != nullptr && known->grant == GrantId{prefill.grant().grant()} &&
                       (known->phase != Phase::kGranted ||
-                       known->num_inputs == static_cast<uint32_t>(prefill.work().tokens_size()));
+                       known->num_inputs == prefill.num_tokens());
     if (!fits) {
       send_nack(id);
       return;
