@@ -72,7 +72,8 @@ class Cluster {
 
   void build() {
     faulty_ = !chance(12);
-    slow_ = chance(40);
+    heavy_ = faulty_ && chance(60);
+    slow_ = chance(heavy_ ? 60 : 40);
     struct Kind {
       int prefill, decode, mixed;
     };
@@ -90,7 +91,7 @@ class Cluster {
         shape.name = std::string(config::role_name(role)) + "-" + std::to_string(i);
         shape.role = role;
         shape.block_size = block_size;
-        shape.num_blocks = static_cast<uint32_t>(between(30, 90)) * 8 / block_size;
+        shape.num_blocks = static_cast<uint32_t>(between(30, heavy_ ? 45 : 90)) * 8 / block_size;
         shape.scheduler.token_budget = static_cast<uint32_t>(between(8, 40));
         shape.scheduler.prefill_chunk = static_cast<uint32_t>(between(3, 24));
         shape.scheduler.max_sequences = static_cast<uint32_t>(between(1, 8));
@@ -106,8 +107,9 @@ class Cluster {
     coordinator_ = std::make_unique<CoordinatorProcess>(world_, shape_list_);
     for (const InstanceShape& shape : shape_list_) start(shape.name);
     if (faulty_ && chance(20)) links_.set_corruption(0.05);
-    if (chance(30)) net_.set_extra_delay(any_name(), ms(between(20, 400)));
-    if (chance(40)) links_.set_slowness(between(5000, 60000));
+    if (heavy_ || chance(30)) net_.set_extra_delay(any_name(), ms(between(20, 500)));
+    if (heavy_ || chance(40)) links_.set_slowness(between(5000, 60000));
+    if (heavy_ && chance(60)) links_.set_cut_after_commit(static_cast<uint32_t>(between(5, 40)));
     if (faulty_ && chance(15)) lossy_percent_ = static_cast<uint32_t>(between(1, 8));
   }
 
@@ -208,7 +210,7 @@ class Cluster {
                       targets("nack");
     skip_occurrences_ = rare ? 0 : rng_.below(4);
     if (!faulty_ && !options_.target) return;
-    const uint64_t num = between(options_.target ? 0 : 1, 6);
+    const uint64_t num = between(options_.target ? 0 : 1, heavy_ ? 12 : 6);
     for (uint64_t i = 0; i < num; ++i) {
       loop_.after(ms(between(100, 5000)), [this] { one_fault(); });
     }
@@ -293,7 +295,8 @@ class Cluster {
     InstanceProcess* process = found->second.get();
     process->loop.stop();
     const bool killed = chance(40);
-    loop_.after(ms(between(300, 6000)), [this, name, process, killed] {
+    const Duration pause = chance(50) ? ms(between(3000, 4500)) : ms(between(300, 6000));
+    loop_.after(pause, [this, name, process, killed] {
       const auto again = processes_.find(name);
       if (again == processes_.end() || again->second.get() != process) return;
       if (killed) {
@@ -324,7 +327,7 @@ class Cluster {
   // ---- requests ----
 
   void schedule_requests() {
-    const uint64_t num = between(3, 20);
+    const uint64_t num = between(heavy_ ? 12 : 3, 20);
     std::vector<std::vector<uint32_t>> families;
     for (int i = 0; i < 3; ++i) {
       std::vector<uint32_t> prefix(between(4, 40));
@@ -346,7 +349,7 @@ class Cluster {
       auto client = std::make_unique<SimClient>(
           static_cast<uint32_t>(i), std::move(request), std::move(expected),
           [this](const std::string& what) { broken(what); });
-      if (chance(20)) client->leave_after = chance(50) ? 0 : static_cast<int>(rng_.below(20));
+      if (chance(heavy_ ? 35 : 20)) client->leave_after = chance(50) ? 0 : static_cast<int>(rng_.below(20));
       if (chance(10)) client->stop_after = static_cast<int>(between(1, 20));
       SimClient* raw = client.get();
       clients_.push_back(std::move(client));
@@ -477,6 +480,7 @@ class Cluster {
 
   bool faulty_ = true;
   bool slow_ = false;
+  bool heavy_ = false;   // many requests, small pools, slow links, many faults
   bool coordinator_died_ = false;
   uint32_t num_faults_ = 0;
   uint32_t lossy_percent_ = 0;

@@ -1,5 +1,6 @@
 #include "tests/sim/sim_link.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -79,8 +80,7 @@ void SimLink::pump(const kvlink::PeerAddress& peer) {
       lose(peer, "connection refused");
       return;
     }
-    Frame frame = std::move(found->second.frames.front());
-    found->second.frames.pop_front();
+    Frame frame = take_next(found->second);
     if (!frame.is_commit) {
       frame.payload.assign(frame.part.bytes.begin(), frame.part.bytes.end());
       frame.part.bytes = {};
@@ -102,6 +102,19 @@ void SimLink::pump(const kvlink::PeerAddress& peer) {
   });
 }
 
+// Grants take turns at random; within a grant the order holds.
+SimLink::Frame SimLink::take_next(Outgoing& outgoing) {
+  const auto grant_of = [](const Frame& frame) {
+    return frame.is_commit ? GrantId{frame.commit.grant()} : frame.part.grant;
+  };
+  const GrantId grant = grant_of(outgoing.frames[network_.rng_.below(outgoing.frames.size())]);
+  const auto first = std::find_if(outgoing.frames.begin(), outgoing.frames.end(),
+                                  [&](const Frame& frame) { return grant_of(frame) == grant; });
+  Frame frame = std::move(*first);
+  outgoing.frames.erase(first);
+  return frame;
+}
+
 void SimLink::lose(const kvlink::PeerAddress& peer, const std::string& why) {
   Outgoing& outgoing = outgoing_[peer];
   outgoing.frames.clear();
@@ -120,6 +133,7 @@ void SimLink::arrive(Incarnation from, uint64_t secret, Incarnation to, Frame fr
   if (!hooks_.at(name, false, true)) return;
   if (frame.is_commit) {
     events_->on_commit(from, frame.commit);
+    network_.maybe_cut_after_commit(name_, from);
   } else {
     land(frame, from);
   }
@@ -172,6 +186,16 @@ SimLink* SimLinkNetwork::find(const std::string& endpoint) {
 bool SimLinkNetwork::blocked(const std::string& a, const std::string& b) const {
   const auto found = blocked_.find(std::minmax(a, b));
   return found != blocked_.end() && loop_.now() < found->second;
+}
+
+void SimLinkNetwork::maybe_cut_after_commit(const std::string& receiver, Incarnation from) {
+  if (cut_after_commit_percent_ == 0 || rng_.below(100) >= cut_after_commit_percent_) return;
+  for (const auto& [endpoint, link] : links_) {
+    if (link->self_ == from) {
+      cut(receiver, link->name_);
+      return;
+    }
+  }
 }
 
 void SimLinkNetwork::block(const std::string& a, const std::string& b, TimePoint until) {

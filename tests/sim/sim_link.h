@@ -56,6 +56,7 @@ class SimLink final : public kvlink::KvLink {
     uint64_t generation = 0;   // of the connection; a cut starts the next one
   };
 
+  Frame take_next(Outgoing& outgoing);
   void pump(const kvlink::PeerAddress& peer);
   void lose(const kvlink::PeerAddress& peer, const std::string& why);
   void arrive(Incarnation from, uint64_t secret, Incarnation to, Frame frame);
@@ -85,6 +86,9 @@ class SimLinkNetwork {
   void set_corruption(double share) { corruption_ = share; }
   // The most that one frame takes, in microseconds.
   void set_slowness(uint64_t max_us) { max_delay_us_ = max_us; }
+  // The connection breaks right after a commit arrived, before it is answered.
+  void set_cut_after_commit(uint32_t percent) { cut_after_commit_percent_ = percent; }
+  void maybe_cut_after_commit(const std::string& receiver, Incarnation from);
   uint64_t num_corrupted() const { return num_corrupted_; }
 
  private:
@@ -100,6 +104,7 @@ class SimLinkNetwork {
   double corruption_ = 0;
   uint64_t max_delay_us_ = 3000;
   uint64_t num_cuts_ = 0;
+  uint32_t cut_after_commit_percent_ = 0;
   uint64_t num_corrupted_ = 0;
 };
 

@@ -204,7 +204,10 @@ void Engine::on_commit(Incarnation from, const wire::Commit& commit) {
   if (sequence == nullptr) return;
   const bool current = sequence->epoch == epoch && sequence->source == from;
   if (!current && !planted(Bug::kAcceptOldEpoch)) return;
-  if (current && sequence->committed && !planted(Bug::kDoubleAdmit)) {
+  wire::TokenLogprobs logprobs;
+  (void)logprobs.ParseFromString(commit.first_logprobs());
+  if (current && sequence->committed) {
+    if (planted(Bug::kDoubleAdmit)) take_token(*sequence, commit.first_token(), 0, logprobs);
     seams_.link.committed(from, grant, epoch);
     return;
   }
@@ -249,8 +252,6 @@ void Engine::on_commit(Incarnation from, const wire::Commit& commit) {
   }
   sequence->counters.set_transfer_us(static_cast<uint32_t>(commit.transfer_us()));
   seams_.metrics.kv_transfer_seconds.observe(static_cast<double>(commit.transfer_us()) * 1e-6);
-  wire::TokenLogprobs logprobs;
-  (void)logprobs.ParseFromString(commit.first_logprobs());
   take_token(*sequence, commit.first_token(), commit.first_logits_digest(), logprobs);
   if (sequence->todo.empty()) publish_ready(*sequence, num_inputs);
   seams_.link.committed(from, grant, epoch);
