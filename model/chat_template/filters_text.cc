@@ -112,10 +112,13 @@ Value wordcount(Interpreter& interpreter, const Value& input, const Arguments&) 
 
 Value truncate(Interpreter& interpreter, const Value& input, const Arguments& arguments) {
   const Text text = interpreter.to_text(input);
-  const int64_t length = integer_argument(arguments, 0, "length", 255);
+  const auto bounded = [&](size_t position, const char* name, int64_t fallback) {
+    return std::clamp<int64_t>(integer_argument(arguments, position, name, fallback), 0, 1 << 30);
+  };
+  const int64_t length = bounded(0, "length", 255);
   const Value* given_end = arguments.find(2, "end");
   const Text end = given_end == nullptr ? markup("...") : interpreter.to_text(*given_end);
-  const int64_t leeway = integer_argument(arguments, 3, "leeway", 5);
+  const int64_t leeway = bounded(3, "leeway", 5);
   const std::vector<size_t> offsets = character_offsets(text.bytes());
   const auto size = static_cast<int64_t>(offsets.size()) - 1;
   if (size <= length + leeway) return Value::string(text);

@@ -74,7 +74,7 @@ Value rsplit_method(Interpreter& interpreter, const Value& self, const Arguments
   if (separator.empty()) fail("ValueError: empty separator");
   std::vector<Text> parts = split(self.as_text(), separator.bytes(), -1);
   const auto count = static_cast<int64_t>(parts.size());
-  if (max_count >= 0 && count > max_count + 1) {  // join what lies left of the last cuts
+  if (max_count >= 0 && count - 1 > max_count) {  // join what lies left of the last cuts
     const auto kept = static_cast<size_t>(count - max_count);
     for (size_t i = 1; i < kept; ++i) {
       parts[0].append(separator);

@@ -130,13 +130,14 @@ Text converted(Interpreter& interpreter, const std::string& flags, char letter,
       if (!value.is_number()) {
         fail("TypeError: %d format: a real number is required, not " + value.type_name());
       }
-      return markup(std::to_string(value.is(Kind::kFloat) ? static_cast<int64_t>(value.as_real())
-                                                          : value.as_int()));
+      if (value.is_integer()) return markup(std::to_string(value.as_int()));
+      if (!(std::fabs(value.as_real()) < 9e18)) overflow();
+      return markup(std::to_string(static_cast<int64_t>(value.as_real())));
     case 'f': {
       if (!value.is_number()) fail("TypeError: must be real number, not " + value.type_name());
       const size_t dot = flags.find('.');
       const int precision =
-          dot == std::string::npos ? 6 : std::min(std::atoi(flags.c_str() + dot + 1), 30);
+          dot == std::string::npos ? 6 : std::min(std::atoi(flags.substr(dot + 1, 3).c_str()), 30);
       char buffer[400];
       const int size = std::snprintf(buffer, sizeof buffer, "%.*f", precision, value.as_real());
       return markup({buffer, std::min<size_t>(static_cast<size_t>(size), sizeof buffer - 1)});

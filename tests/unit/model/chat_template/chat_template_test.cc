@@ -119,6 +119,7 @@ TEST(ChatTemplate, RuntimeErrorsNameTheLine) {
       {"{{ {[1]: 2} }}", "unhashable"},
       {"{{ 'a'.split('') }}", "empty separator"},
       {"{{ l[::0] }}", "slice step cannot be zero"},
+      {"{{ '%d' % 1e300 }}", "OverflowError"},
   };
   for (const auto& [source, message] : cases) {
     const auto prompt = render(source, {{"l", {1, 2}}});
@@ -222,6 +223,25 @@ TEST(ChatTemplate, CyclesAreFreed) {  // the leak check of the sanitizer build l
             "10");
 }
 
+TEST(ChatTemplate, ExtremeArgumentsAreHarmless) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{{ 'abcdefghijkl' | truncate(100, leeway=-1000) }}", "abcdefghijkl"},
+      {"{{ 'ab cd' | truncate(9223372036854775807) }}", "ab cd"},
+      {"{{ 'a-b-c'.rsplit('-', 9223372036854775807) | join }}", "abc"},
+      {"{{ 'a-b-c'.rsplit('-', 1) | join('|') }}", "a-b|c"},
+      {"{{ 'abc'[-9223372036854775807:9223372036854775807] }}", "abc"},
+      {"{{ 'abc'[::9223372036854775807] }}", "a"},
+      {"{{ 'abc'[::-9223372036854775807] }}", "c"},
+      {"{{ -9223372036854775807 // -1 }}", "9223372036854775807"},
+      {"{{ '%.99f' % 1 }}", "1.000000000000000000000000000000"},
+      {"{{ 1e400 }}", "inf"},
+      {"{{ 1e300 | int }}", "0"},
+  };
+  for (const auto& [source, wanted] : cases) {
+    EXPECT_EQ(shown(source, ordered_json::object()), wanted) << source;
+  }
+}
+
 TEST(ChatTemplate, ScopesFollowJinja) {
   EXPECT_EQ(shown("{% set x = 1 %}{% for i in [1, 2] %}{{ x }}{% set x = 9 %}{{ x }}{% endfor %}"
                   "{{ x }}{% if true %}{% set x = 5 %}{% endif %}{{ x }}", ordered_json::object()),
@@ -238,7 +258,7 @@ TEST(ChatTemplate, SurvivesRandomDamageToATemplate) {
   ASSERT_TRUE(render(source, request).ok());
   std::mt19937 random(5);
   int num_accepted = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 600; ++round) {
     std::string damaged = source;
     for (uint32_t i = 0; i < 1 + random() % 3; ++i) {
       const size_t at = random() % damaged.size();
@@ -251,7 +271,7 @@ TEST(ChatTemplate, SurvivesRandomDamageToATemplate) {
     if (render(damaged, request).ok()) ++num_accepted;  // no crash is what counts
   }
   EXPECT_GT(num_accepted, 0);
-  EXPECT_LT(num_accepted, 3000);
+  EXPECT_LT(num_accepted, 600);
 }
 
 }  // namespace
