@@ -19,10 +19,8 @@ struct Deadlines {
   // Hand-over.
   Duration grant_ttl = std::chrono::seconds(5);             // a grant without Renew or frames
   Duration source_lease = std::chrono::seconds(10);         // prompt blocks kept at the prefill side
-  Duration renew = std::chrono::seconds(1);                 // period of Renew
-  Duration prefill_progress = std::chrono::seconds(10);     // no verified frame and no commit
+  Duration renew = std::chrono::milliseconds(500);          // period of Renew, heard by all
   Duration resend = std::chrono::milliseconds(500);         // unanswered idempotent message again
-  Duration refused_head = std::chrono::seconds(1);          // oldest refused Reserve blocks younger
   Duration link_open = std::chrono::seconds(5);             // connect and hello of a KV link
   Duration link_closed = std::chrono::seconds(30);          // a failed pair stays closed
 

@@ -270,12 +270,8 @@ void add_deadlines(std::vector<Knob>& knobs) {
   add("grant_ttl", WHERE(c.deadlines.grant_ttl), "Life of a grant without renewal or frames.");
   add("source_lease", WHERE(c.deadlines.source_lease),
       "How long the prefill side keeps a prompt's blocks for another push.");
-  add("renew", WHERE(c.deadlines.renew), "Period of renewals.");
-  add("prefill_progress", WHERE(c.deadlines.prefill_progress),
-      "A prefill that moves nothing for so long is given to another instance.");
+  add("renew", WHERE(c.deadlines.renew), "Period of renewals; also how often a worker hears from the coordinator.");
   add("resend", WHERE(c.deadlines.resend), "An unanswered message is sent again after this.");
-  add("refused_head", WHERE(c.deadlines.refused_head),
-      "When the oldest request without room waits so long, no younger one is admitted.");
   add("link_open", WHERE(c.deadlines.link_open), "Opening of a KV link.");
   add("link_closed", WHERE(c.deadlines.link_closed), "How long a failed KV link stays closed.");
   add("request", WHERE(c.deadlines.request), "A request as a whole.");

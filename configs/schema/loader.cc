@@ -212,6 +212,7 @@ Status Loader::check_deadlines() const {
         ordered("suspect", d.suspect, "fenced", d.fenced),
         ordered("renew", d.renew, "grant_ttl", d.grant_ttl),
         ordered("renew", d.renew, "source_lease", d.source_lease),
+        ordered("renew", d.renew, "coordinator_grace", d.coordinator_grace),
         ordered("resend", d.resend, "source_lease", d.source_lease)}) {
     if (!status.ok()) return status;
   }
