@@ -1,5 +1,7 @@
 #include "comm/topology/heartbeat_source.h"
 
+#include <algorithm>
+
 #include "comm/wire/codec.h"
 
 namespace tandem::topology {
@@ -49,6 +51,14 @@ std::string HeartbeatSource::make() const {
     beat.set_plan_predicted_ms(milliseconds(plan_predicted_));
   }
   return wire::encode(envelope);
+}
+
+bool HeartbeatSource::stalled(Duration min, double factor) const {
+  std::lock_guard lock(mutex_);
+  if (!plan_running_) return false;
+  const Duration predicted{static_cast<int64_t>(factor *
+                                                static_cast<double>(plan_predicted_.count()))};
+  return clock_.now() - plan_started_ > std::max(min, predicted);
 }
 
 }  // namespace tandem::topology

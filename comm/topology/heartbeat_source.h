@@ -24,6 +24,9 @@ class HeartbeatSource {
   // An encoded Envelope, or an empty string while not joined. Any thread.
   std::string make() const;
 
+  // Whether a plan runs for longer than max(min, factor x its prediction). Any thread.
+  bool stalled(Duration min, double factor) const;
+
  private:
   const Clock& clock_;
   mutable std::mutex mutex_;
