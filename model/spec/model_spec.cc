@@ -223,4 +223,14 @@ Result<ModelSpec> read_spec(const format::GgufFile& file) {
   return spec;
 }
 
+Result<int32_t> context_length(const ModelSpec& spec, int32_t wanted) {
+  if (wanted == 0) return spec.max_context;
+  if (wanted <= spec.max_context) return wanted;
+  const std::string trained = std::to_string(spec.max_context);
+  return Error{ErrorCode::kInvalidArgument,
+               "model.max_context: " + std::to_string(wanted) + " is more than the " + trained +
+                   " positions the model was trained for; write at most " + trained,
+               "model.max_context"};
+}
+
 }  // namespace tandem::spec

@@ -70,4 +70,8 @@ std::string supported_architectures();
 //   kCorrupt          a value out of range, or values or shapes that contradict each other
 Result<ModelSpec> read_spec(const format::GgufFile& file);
 
+// Positions of a sequence: `wanted`, or what the model was trained for when wanted is 0.
+// kInvalidArgument (field "model.max_context") when that is more than the model was trained for.
+Result<int32_t> context_length(const ModelSpec& spec, int32_t wanted);
+
 }  // namespace tandem::spec
