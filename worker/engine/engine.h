@@ -79,6 +79,8 @@ class Engine final : public kvlink::KvLinkEvents {
 
   Incarnation incarnation() const { return incarnation_; }
   bool joined() const { return joined_; }
+  // True from the first Welcome on.
+  bool ever_joined() const { return coordinator_ != Incarnation{}; }
   Snapshot snapshot() const;
   void refresh_gauges();
   const kv::BlockPool& pool() const { return pool_; }
