@@ -63,7 +63,8 @@ TEST(JsonReader, AcceptsAnObject) {
 }
 
 TEST(JsonReader, WholeBodyFailuresNameTheBody) {
-  for (const char* body : {"", "  ", "{:", "[]", "5", "\"x\"", "null", "{", "{}x", "{}{}", "{'a':1}"}) {
+  for (const char* body :
+       {"", "  ", "{:", "[]", "5", "\"x\"", "null", "{", "{}x", "{}{}", "{'a':1}"}) {
     EXPECT_EQ(field_of(body), "body") << body;
   }
 }
