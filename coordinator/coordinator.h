@@ -133,7 +133,8 @@ class Coordinator final : public request::Service {
   void complete_if_whole(State& state);
   void complete(State& state);
   void fail(State& state, Error error);
-  request::Ending ending_of(const State& state) const;
+  request::Ending ending_of(const State& state, uint32_t num_tokens) const;
+  uint64_t largest_request() const;
   void end(State& state, request::Account::Reason reason, uint32_t delivered, bool cancelled);
   void on_released(const topology::Instance& from, const wire::Released& released);
   void close_leg(State& state, Leg& leg, bool cancel);

@@ -86,10 +86,11 @@ bool Coordinator::deliver(State& state, Leg& leg, const wire::SequenceTokens& to
       }
     }
     state.ids.push_back(event.id);
-    state.logits_digest = request::chain_digest(state.logits_digest, event.logits_digest);
+    state.logits_digests.push_back(event.logits_digest);
     ++leg.num_new_ids;
     events.push_back(std::move(event));
   }
+  if (tokens.has_counters()) state.counters = tokens.counters();
   if (events.empty()) return true;
   request::Trace& trace = state.trace;
   const TimePoint real = loop_.now();
@@ -135,30 +136,27 @@ void Coordinator::complete_if_whole(State& state) {
   complete(state);
 }
 
-request::Ending Coordinator::ending_of(const State& state) const {
+request::Ending Coordinator::ending_of(const State& state, uint32_t num_tokens) const {
   request::Ending ending;
   ending.usage.prompt_tokens = static_cast<uint32_t>(state.request.prompt.size());
-  ending.usage.completion_tokens = static_cast<uint32_t>(state.ids.size());
+  ending.usage.completion_tokens = num_tokens;
   ending.trace = state.trace;
   ending.trace.attempts = state.num_failures + 1;
   ending.trace.epochs = state.num_epochs;
-  ending.trace.logits_digest = state.logits_digest;
-  if (state.finished) {
-    const wire::LegCounters& counters = state.finished->counters();
-    ending.usage.cached_tokens = counters.cached_tokens();
-    ending.trace.kv_bytes_moved = counters.bytes_received();
-    ending.trace.hidden_share = counters.hidden_share();
-    ending.trace.decode_local_compute = counters.local_compute();
-    if (state.finished->prefill_leg()) {
-      ending.trace.decode_local_compute = 0;
-      ending.trace.decode_instance.clear();
-    }
-  }
+  ending.trace.logits_digest = request::chain_digests(state.logits_digests, num_tokens);
+  const wire::LegCounters& counters = state.finished ? state.finished->counters()
+                                                     : state.counters;
+  ending.usage.cached_tokens = counters.cached_tokens();
+  ending.trace.kv_bytes_moved = counters.bytes_received();
+  ending.trace.hidden_share = counters.hidden_share();
+  // A prefill leg's own compute is no decode side's.
+  const bool decoded = !ending.trace.decode_instance.empty();
+  ending.trace.decode_local_compute = decoded ? counters.local_compute() : 0;
   return ending;
 }
 
 void Coordinator::complete(State& state) {
-  request::Ending ending = ending_of(state);
+  request::Ending ending = ending_of(state, static_cast<uint32_t>(state.ids.size()));
   ending.ok = true;
   ending.reason = state.finished->reason() == wire::Finished::STOP_ID
                       ? request::FinishReason::kStopId
@@ -170,7 +168,7 @@ void Coordinator::complete(State& state) {
 
 void Coordinator::fail(State& state, Error error) {
   log_.warning("request_failed", {{"request", state.id}, {"why", error.message}});
-  request::Ending ending = ending_of(state);
+  request::Ending ending = ending_of(state, static_cast<uint32_t>(state.ids.size()));
   ending.error = std::move(error);
   request::Observer* observer = state.observer;
   end(state, Account::Reason::kReplay, static_cast<uint32_t>(state.ids.size()), true);
@@ -180,9 +178,8 @@ void Coordinator::fail(State& state, Error error) {
 request::Ending Coordinator::finish_early(RequestId id, uint32_t delivered) {
   State* state = find(id.value);
   if (state == nullptr) return {};
-  request::Ending ending = ending_of(*state);
+  request::Ending ending = ending_of(*state, delivered);
   ending.ok = true;
-  ending.usage.completion_tokens = delivered;
   end(*state, Account::Reason::kStop, delivered, true);
   return ending;
 }

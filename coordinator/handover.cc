@@ -20,17 +20,23 @@ constexpr uint32_t kWorthRegrantDenominator = 4;
 
 }  // namespace
 
-Result<RequestId> Coordinator::submit(request::Request request, request::Observer& observer) {
-  CHECK(!request.prompt.empty());
-  CHECK_GE(request.max_tokens, 1u);
-  if (draining_) return Error{ErrorCode::kUnavailable, "the cluster is draining", ""};
-  const uint64_t need = request.prompt.size() + request.max_tokens;
+// Tokens (prompt and output) that the largest pool of a live instance holds; 0 without one.
+uint64_t Coordinator::largest_request() const {
   uint64_t largest = 0;
   for (const auto& [name, instance] : members_.instances()) {
     if (!instance.alive()) continue;
     const wire::Descriptor& d = instance.descriptor;
     largest = std::max<uint64_t>(largest, uint64_t{d.num_blocks()} * d.kv().block_size());
   }
+  return largest;
+}
+
+Result<RequestId> Coordinator::submit(request::Request request, request::Observer& observer) {
+  CHECK(!request.prompt.empty());
+  CHECK_GE(request.max_tokens, 1u);
+  if (draining_) return Error{ErrorCode::kUnavailable, "the cluster is draining", ""};
+  const uint64_t need = request.prompt.size() + request.max_tokens;
+  const uint64_t largest = largest_request();
   if (largest == 0) return Error{ErrorCode::kUnavailable, "no instance is ready", ""};
   if (need > largest) {
     return Error{ErrorCode::kInvalidArgument,

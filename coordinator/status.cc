@@ -1,4 +1,6 @@
 // What operators see: readiness, /admin/cluster, gauges, draining.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "coordinator/coordinator.h"
@@ -19,6 +21,8 @@ request::Readiness Coordinator::readiness() const {
     }
   }
   readiness.ready = some && !draining_;
+  readiness.max_request_tokens = static_cast<uint32_t>(
+      std::min<uint64_t>(largest_request(), UINT32_MAX));
   if (draining_) readiness.why = "the cluster is draining";
   return readiness;
 }

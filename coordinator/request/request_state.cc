@@ -41,13 +41,17 @@ wire::Work make_work(const RequestState& state, uint32_t num_emitted, Duration t
   return work;
 }
 
-uint64_t chain_digest(uint64_t so_far, uint64_t next) {
-  if (next == 0) return so_far;
-  uint64_t x = so_far * 0x9e3779b97f4a7c15ull + next;
-  x ^= x >> 32;
-  x *= 0xd6e8feb86659fd93ull;
-  x ^= x >> 32;
-  return x == 0 ? 1 : x;
+uint64_t chain_digests(const std::vector<uint64_t>& digests, uint32_t num_tokens) {
+  uint64_t chain = 0;
+  for (uint32_t i = 0; i < num_tokens && i < digests.size(); ++i) {
+    if (digests[i] == 0) continue;
+    chain = chain * 0x9e3779b97f4a7c15ull + digests[i];
+    chain ^= chain >> 32;
+    chain *= 0xd6e8feb86659fd93ull;
+    chain ^= chain >> 32;
+    if (chain == 0) chain = 1;
+  }
+  return chain;
 }
 
 }  // namespace tandem::request

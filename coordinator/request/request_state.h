@@ -39,7 +39,7 @@ struct RequestState {
 
   // The journal: output tokens in order. Once here, a token is input to every later attempt.
   std::vector<uint32_t> ids;
-  uint64_t logits_digest = 0;       // chained over the tokens' digests
+  std::vector<uint64_t> logits_digests;  // parallel to ids; zeros unless testing.logits_digest
 
   Phase phase = Phase::kQueued;
   Attempt attempt;
@@ -65,6 +65,7 @@ struct RequestState {
   TimePoint not_before{};           // queued: don't dispatch earlier
 
   std::optional<wire::Finished> finished;  // waits for the journal to be complete
+  wire::LegCounters counters;              // of the leg that reported last
   Trace trace;
 };
 
@@ -81,7 +82,7 @@ struct Account {
 wire::Work make_work(const RequestState& state, uint32_t num_emitted, Duration time_left,
                      bool solo);
 
-// Order-dependent combination of per-token logits digests. 0 stays 0 (testing off).
-uint64_t chain_digest(uint64_t so_far, uint64_t next);
+// Order-dependent combination of the first num_tokens logits digests; 0 when all are (testing off).
+uint64_t chain_digests(const std::vector<uint64_t>& digests, uint32_t num_tokens);
 
 }  // namespace tandem::request

@@ -27,6 +27,7 @@ void Engine::flush_outbox() {
     tokens.set_attempt(sequence->id.attempt.value);
     tokens.set_first_index(sequence->sent);
     tokens.set_prefill_leg(!sequence->is_decode_leg());
+    if (sequence->sent == sequence->base) *tokens.mutable_counters() = sequence->counters;
     for (uint32_t index = sequence->sent; index < sequence->outputs(); ++index) {
       tokens.add_ids(sequence->tokens[sequence->prompt_length + index]);
       const uint32_t at = index - sequence->base;
