@@ -14,9 +14,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 config::Config config_of(const std::string& overrides_of_decode, const std::string& rest = "") {
-  const auto config = config::parse_config(
-      "model: {path: /m.gguf}\npools: {prefill: {}, decode: {" + overrides_of_decode + "}}\n" + rest,
-      "c.yaml", {});
+  const std::string pools = "pools: {prefill: {}, decode: {" + overrides_of_decode + "}}\n";
+  const auto config =
+      config::parse_config("model: {path: /m.gguf}\n" + pools + rest, "c.yaml", {});
   if (!config) throw std::runtime_error(config.error().message);
   return *config;
 }
