@@ -95,7 +95,9 @@ bool Coordinator::deliver(State& state, Leg& leg, const wire::SequenceTokens& to
   request::Trace& trace = state.trace;
   const TimePoint real = loop_.now();
   if (events.front().index == 0) {
-    trace.prefill_instance = leg.instance;
+    // The decode side repeats the first token: it may be faster than the one that sampled it.
+    trace.prefill_instance =
+        state.prefill.instance.empty() ? leg.instance : state.prefill.instance;
     trace.ttft_s = to_seconds(real - state.submitted);
   } else {
     trace.longest_gap_s = std::max(trace.longest_gap_s, to_seconds(real - state.last_delivery));
