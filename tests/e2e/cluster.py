@@ -17,6 +17,7 @@ import time
 
 SOURCE = pathlib.Path(os.environ["TANDEM_SOURCE_DIR"])
 BINARY = pathlib.Path(os.environ["TANDEM_BINARY_DIR"]) / "bin"
+SLACK = 3  # on promised deadlines: the test machine has other things to do
 FULL = bool(os.environ.get("TANDEM_FULL"))
 TINY = SOURCE / "tests/golden/gguf/llama-Q4_0.gguf"
 SMOLLM2 = pathlib.Path("~/.cache/tandem/models/SmolLM2-135M-Instruct.Q4_1.gguf").expanduser()
@@ -31,6 +32,28 @@ def wait_for(condition, what, timeout_s=30):
             return value
         time.sleep(0.03)
     raise AssertionError(f"not within {timeout_s} s: {what}")
+
+
+def descendants(pid):
+    """Ids of the processes below `pid`."""
+    parents = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                parents.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = list(parents.get(pid, []))
+    for child in found:
+        found += parents.get(child, [])
+    return found
+
+
+def children_named(pid, program):
+    """Those descendants that run `program`."""
+    def name(child):
+        with contextlib.suppress(OSError):
+            return pathlib.Path(f"/proc/{child}/exe").resolve().name
+    return [child for child in descendants(pid) if name(child) == program]
 
 
 def yaml_text(settings, indent=0):
@@ -55,6 +78,15 @@ def settings_of(model=TINY, pools=None, **sections):
         "pools": {role: {**defaults, **keys} for role, keys in pools.items()},
         **sections,
     }
+
+
+def slow_model(folder):
+    """A model with the vocabulary of TINY that needs about a millisecond per token."""
+    file = pathlib.Path(folder) / "slow.gguf"
+    subprocess.run([BINARY.parent / "tests/write_tiny_model", file, f"tokenizer={TINY}",
+                    "vocab=512", "context=2048", "layers=8", "hidden=256", "heads=4",
+                    "kv_heads=2", "head_dim=64", "ffn=1024", "type=Q8_0"], check=True)
+    return file
 
 
 class Process:
