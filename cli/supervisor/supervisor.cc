@@ -18,6 +18,7 @@
 #include "cli/supervisor/cluster_view.h"
 #include "cli/supervisor/command_lines.h"
 #include "cli/supervisor/fence_watch.h"
+#include "cli/supervisor/process_end.h"
 #include "cli/supervisor/restart.h"
 #include "cli/supervisor/run_directory.h"
 #include "comm/runtime/check.h"
@@ -33,6 +34,7 @@ constexpr Duration kPollWhenReady = milliseconds(500);
 constexpr Duration kBoundDeadline = seconds(30);      // start of the coordinator to its endpoints
 constexpr Duration kFencePatience = seconds(3);       // fenced, but its process lives
 constexpr Duration kLauncherGrace = milliseconds(500);  // a killed worker's mpirun ends itself
+constexpr Duration kLauncherPatience = seconds(2);    // and so does that of one that just ended
 constexpr Duration kJoinGrace = seconds(5);           // beyond deadlines.join
 constexpr Duration kTermGrace = seconds(2);           // SIGTERM to SIGKILL
 constexpr int kMaxEarlyDeaths = 5;                    // of one instance, before the first ready
@@ -94,6 +96,8 @@ struct Instance {
   TimePoint started_at{};
   std::optional<TimePoint> ready_at;     // of this child
   std::optional<TimePoint> kill_launcher_at;
+  std::optional<ProcessEnd> worker;      // rank 0, from its joining to its end
+  int64_t worker_pid = 0;                // of this child, 0 until it joined
 };
 
 class Supervisor {
@@ -112,6 +116,7 @@ class Supervisor {
     for (;;) {
       if (signals_.stop_requests() > 0) return end_all(drain());
       if (const auto status = check_coordinator()) return end_all(*status);
+      tell_ended_workers();
       for (Instance& instance : instances_) {
         if (const auto status = tend(instance)) return end_all(*status);
       }
@@ -128,6 +133,7 @@ class Supervisor {
   void poll_cluster();
   void note_views(const std::vector<InstanceView>& views);
   void end_worker(Instance& instance, int64_t worker_pid);
+  void tell_ended_workers();
   int drain();
   int end_all(int status);
 
@@ -136,7 +142,8 @@ class Supervisor {
   void pump_output();
   bool any_alive();
   TimePoint next_wake() const;
-  Result<client::HttpReply> ask(const char* method, const char* target, Duration timeout);
+  Result<client::HttpReply> ask(const char* method, const char* target, Duration timeout,
+                                std::string body = "");
 
   const config::Config& config_;
   RunDirectory run_;
@@ -235,11 +242,17 @@ std::optional<int> Supervisor::tend(Instance& instance) {
   say("%s starting", instance.name.c_str());
   instance.child = std::move(child).value();
   instance.started_at = now;
+  instance.worker_pid = 0;
   return std::nullopt;
 }
 
 std::optional<int> Supervisor::note_exit(Instance& instance, int status) {
   pump_output();
+  if (was_ready_ && instance.worker_pid == 0) {   // perhaps it joined since the last poll
+    next_poll_ = clock_.now();
+    poll_cluster();
+  }
+  tell_ended_workers();
   const TimePoint now = clock_.now();
   const Duration delay = instance.restart.after_exit(instance.ready_at, now);
   instance.child.reset();
@@ -258,10 +271,11 @@ std::optional<int> Supervisor::note_exit(Instance& instance, int status) {
 }
 
 Result<client::HttpReply> Supervisor::ask(const char* method, const char* target,
-                                          Duration timeout) {
+                                          Duration timeout, std::string body) {
   client::HttpRequest request;
   request.method = method;
   request.target = target;
+  request.body = std::move(body);
   request.connect_timeout = timeout;
   request.idle_timeout = timeout;
   request.is_cancelled = [this, before = signals_.stop_requests()] {
@@ -273,7 +287,9 @@ Result<client::HttpReply> Supervisor::ask(const char* method, const char* target
 void Supervisor::poll_cluster() {
   const TimePoint now = clock_.now();
   if (now < next_poll_) return;
-  next_poll_ = now + (was_ready_ ? kPollWhenReady : kPollBeforeReady);
+  const bool all_ready = std::all_of(instances_.begin(), instances_.end(),
+                                     [](const Instance& i) { return i.ready_at.has_value(); });
+  next_poll_ = now + (all_ready ? kPollWhenReady : kPollBeforeReady);
   const Result<client::HttpReply> reply = ask("GET", "/admin/cluster", seconds(1));
   if (!reply.ok() || reply->status != 200) return;  // seen again at the next poll
   const Result<std::vector<InstanceView>> views = parse_cluster(reply->body);
@@ -292,9 +308,14 @@ void Supervisor::note_views(const std::vector<InstanceView>& views) {
     if (!instance.child.has_value()) continue;
     launchers[instance.name] = instance.child->pid();
     for (const InstanceView& view : views) {
-      const bool is_current = view.name == instance.name && view.state == "ready" &&
-                              view.launcher_pid == instance.child->pid();
+      const bool is_current =
+          view.name == instance.name && view.launcher_pid == instance.child->pid();
       if (!is_current) continue;
+      if (instance.worker_pid == 0) {
+        instance.worker_pid = view.pid;
+        instance.worker.emplace(static_cast<pid_t>(view.pid));
+      }
+      if (view.state != "ready") continue;
       ++num_ready;
       if (!instance.ready_at) instance.ready_at = now;
     }
@@ -321,6 +342,22 @@ void Supervisor::end_worker(Instance& instance, int64_t worker_pid) {
   instance.kill_launcher_at = clock_.now() + kLauncherGrace;
 }
 
+// The coordinator needn't wait for silence: what an ended worker held is recovered at once.
+void Supervisor::tell_ended_workers() {
+  for (Instance& instance : instances_) {
+    if (!instance.worker.has_value() || !instance.worker->ended()) continue;
+    instance.worker.reset();
+    const Result<client::HttpReply> reply =
+        ask("POST", "/admin/instance_exited", seconds(1),
+            "{\"name\":\"" + instance.name + "\",\"pid\":" +
+                std::to_string(instance.worker_pid) + "}");
+    if (!reply.ok() || reply->status != 202) {
+      say("%s ended, and the coordinator could not be told", instance.name.c_str());
+    }
+    if (!instance.kill_launcher_at) instance.kill_launcher_at = clock_.now() + kLauncherPatience;
+  }
+}
+
 // Lets running requests finish. Returns the exit status of the whole command.
 int Supervisor::drain() {
   const TimePoint deadline = clock_.now() + config_.deadlines.drain;
@@ -333,6 +370,7 @@ int Supervisor::drain() {
       to_seconds(config_.deadlines.drain));
   while (!coordinator_->poll_exit().has_value()) {
     if (signals_.stop_requests() > 1) return 1;
+    tell_ended_workers();
     if (clock_.now() >= deadline) {
       say("not idle after %.0f s; stopping", to_seconds(config_.deadlines.drain));
       return 0;
@@ -353,6 +391,7 @@ bool Supervisor::any_alive() {
 // SIGTERM, then SIGKILL; leaves no process and no file. Returns `status`.
 int Supervisor::end_all(int status) {
   const bool in_a_hurry = signals_.stop_requests() > 1;
+  for (Instance& instance : instances_) instance.worker.reset();
   for (const int number : {SIGTERM, SIGKILL}) {
     if (number == SIGTERM && in_a_hurry) continue;
     if (coordinator_.has_value()) coordinator_->signal(number);
@@ -392,7 +431,10 @@ void Supervisor::wait(TimePoint until) {
     }
   };
   watch(coordinator_);
-  for (const Instance& instance : instances_) watch(instance.child);
+  for (const Instance& instance : instances_) {
+    watch(instance.child);
+    if (instance.worker) files.push_back({instance.worker->fd(), POLLIN, 0});
+  }
   const auto left = std::chrono::ceil<milliseconds>(until - clock_.now());
   poll(files.data(), files.size(), static_cast<int>(std::max<int64_t>(left.count(), 0)));
   (void)signals_.stop_requests();

@@ -204,10 +204,24 @@ class SupervisorTest(unittest.TestCase):
         os.kill(before["pid"], signal.SIGKILL)
         wait_for(lambda: self.worker("decode-0")["pid"] != before["pid"], "a new decode-0", 10)
         self.assertEqual(self.worker("prefill-0"), other)
+        self.assertEqual((self.state / "exited").read_text().splitlines(),
+                         [f'{{"name":"decode-0","pid":{before["pid"]}}}'])
         up.process.send_signal(signal.SIGTERM)
         self.assertEqual(up.exit_status(), 0)
         self.assertTrue(any("decode-0 ended (status 137)" in line for line in up.err), up.err)
         self.assertEqual(len(up.out), 1)
+
+    def test_the_coordinator_hears_of_an_end_before_the_launcher_is_gone(self):
+        up = self.up()
+        up.ready_url()
+        before = self.worker("decode-0")
+        os.kill(before["launcher_pid"], signal.SIGSTOP)
+        os.kill(before["pid"], signal.SIGKILL)
+        wait_for((self.state / "exited").exists, "the report", 2)
+        # The launcher that can't end is ended.
+        wait_for(lambda: self.worker("decode-0")["pid"] != before["pid"], "a new decode-0", 10)
+        up.process.send_signal(signal.SIGTERM)
+        self.assertEqual(up.exit_status(), 0)
 
     def test_stopped_worker_that_is_fenced_is_killed_and_replaced(self):
         up = self.up()

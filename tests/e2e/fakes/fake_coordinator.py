@@ -53,6 +53,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(404, {})
 
     def do_POST(self):
+        if self.path == "/admin/instance_exited":
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            with open(FOLDER / "exited", "a") as file:
+                file.write(body + "\n")
+            self.reply(202, {})
+            return
         if self.path != "/admin/drain" or text_of("coordinator_mode") == "deaf":
             self.reply(404, {})
             return
