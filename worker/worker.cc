@@ -20,6 +20,7 @@
 #include "comm/telemetry/worker_metrics.h"
 #include "comm/topology/heartbeat_source.h"
 #include "comm/transport/zmq/zmq_transport.h"
+#include "configs/schema/values.h"
 #include "kernels/backends/cpu_backend.h"
 #include "kernels/tensor/device_error.h"
 #include "model/format/gguf_file.h"
@@ -202,8 +203,8 @@ void Worker::make_engine(Member& member) {
   options.launcher_pid = rank_.under_mpirun ? static_cast<uint32_t>(getppid()) : 0;
   options.metrics_url = member.http->url() + "/metrics";
   options.seconds_per_token = seconds_per_token_;
-  const engine::Seams seams{loop_,           member.rng, *member.control,   *member.link,
-                            *executor_,      member.heartbeats, member.metrics, log_};
+  const engine::Seams seams{loop_,       member.rng,        *member.control, *member.link,
+                            *executor_,  member.heartbeats, member.metrics,  log_};
   member.engine = std::make_unique<engine::Engine>(
       std::move(options), seams, [this](const std::string& why) {
         // The engine is still inside one of its handlers.
@@ -236,10 +237,10 @@ void Worker::watch_join() {
   const Duration left = config_.deadlines.join - (loop_.now() - started_);
   loop_.after(std::max(left, Duration{}), [this] {
     if (finished_ || member_->engine->ever_joined()) return;
-    finish("no coordinator at " + config_.coordinator.control_url() + " admitted this " +
-                  "instance within deadlines.join (" +
-                  std::to_string(static_cast<int>(to_seconds(config_.deadlines.join))) +
-                  " s); is it running, and is coordinator.control right?");
+    finish("no coordinator at " + config_.coordinator.control_url() +
+           " admitted this instance within deadlines.join (" +
+           config::format_duration(config_.deadlines.join) +
+           "); is it running, and is coordinator.control right?");
   });
 }
 
