@@ -110,6 +110,7 @@ Status IncomingLink::take_hello(std::string_view header) {
     return session.error();
   }
   session_ = *session;
+  (void)way_time_.excess(hello.sent_ns(), context_.reactor.now());
   ring_ = std::make_unique<ReceiveRing>(context_.options.max_block_bytes);
   owner_.on_welcomed(*this);
   return {};
@@ -147,6 +148,7 @@ Status IncomingLink::take_commit(std::string_view header) {
   if (!commit.ParseFromArray(header.data(), static_cast<int>(header.size()))) {
     return wrong("unreadable commit");
   }
+  add_delay(commit, way_time_.excess(commit.sent_ns(), context_.reactor.now()));
   context_.delivery.post([&registry = context_.registry, session = session_, commit](
                              KvLinkEvents& events) {
     if (registry.is_current(session)) events.on_commit(session.source, commit);

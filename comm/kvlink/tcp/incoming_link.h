@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/kvlink/tcp/commit_times.h"
 #include "comm/kvlink/tcp/frame_reader.h"
 #include "comm/kvlink/tcp/link_context.h"
 #include "comm/kvlink/tcp/receive_ring.h"
@@ -62,6 +63,7 @@ class IncomingLink final : public Pollable, private FrameSink {
   FrameReader reader_;
   std::unique_ptr<ReceiveRing> ring_;  // once welcomed
   Session session_;                    // once welcomed
+  WayTime way_time_;
   std::vector<std::byte> out_;         // answers that wait for the socket
   bool paused_ = false;                // too many events wait for the loop
   uint32_t interest_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/kvlink/tcp/commit_times.h"
 #include "comm/kvlink/tcp/frame.h"
 #include "comm/runtime/check.h"
 
@@ -34,8 +35,9 @@ void Outbox::push(const Part& part, uint64_t push_id) {
   flow_of(part.grant, part.epoch).items.push_back(QueuedPart{part, push_id, 0, 0});
 }
 
-void Outbox::commit(const wire::Commit& commit) {
-  flow_of(GrantId(commit.grant()), Epoch(commit.epoch())).items.push_back(commit);
+void Outbox::commit(const wire::Commit& commit, TimePoint now) {
+  Flow& flow = flow_of(GrantId(commit.grant()), Epoch(commit.epoch()));
+  flow.items.push_back(QueuedCommit{commit, now});
 }
 
 void Outbox::drop(GrantId grant, Epoch epoch) {
@@ -93,7 +95,7 @@ Outbox::FrameInfo Outbox::frame_piece(QueuedPart& queued, std::vector<std::byte>
 }
 
 std::optional<Outbox::FrameInfo> Outbox::next_frame(std::vector<std::byte>& out,
-                                                    size_t max_piece_bytes) {
+                                                    size_t max_piece_bytes, TimePoint now) {
   CHECK_GT(max_piece_bytes, 0u);
   if (!withdrawals_.empty()) {
     append_frame(FrameKind::kPush, withdrawals_.front(), out);
@@ -105,8 +107,10 @@ std::optional<Outbox::FrameInfo> Outbox::next_frame(std::vector<std::byte>& out,
   while (!may_send(flows_[turn_])) turn_ = (turn_ + 1) % flows_.size();  // some part is under way
   const size_t flow = turn_;
   Item& item = flows_[flow].items.front();
-  if (const auto* commit = std::get_if<wire::Commit>(&item)) {
-    append_frame(FrameKind::kCommit, *commit, out);
+  if (auto* queued = std::get_if<QueuedCommit>(&item)) {
+    add_delay(queued->commit, now - queued->queued_at);
+    queued->commit.set_sent_ns(now.time_since_epoch().count());
+    append_frame(FrameKind::kCommit, queued->commit, out);
     pop_item(flow);
     return FrameInfo{};
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm/kvlink/kv_link.h"
+#include "comm/runtime/clock.h"
 
 namespace tandem::kvlink {
 
@@ -23,7 +24,8 @@ class Outbox {
  public:
   // push_id comes back when the part has been framed completely.
   void push(const Part& part, uint64_t push_id);
-  void commit(const wire::Commit& commit);
+  // Queued at `now`: its times grow by the wait until it is framed.
+  void commit(const wire::Commit& commit, TimePoint now);
   // Everything of (grant, epoch), started or not.
   void drop(GrantId grant, Epoch epoch);
   bool empty() const { return flows_.empty() && withdrawals_.empty(); }
@@ -34,7 +36,8 @@ class Outbox {
   };
   // Appends the next frame to out, its piece at most max_piece_bytes long. Nothing when empty.
   // Requires: max_piece_bytes > 0.
-  std::optional<FrameInfo> next_frame(std::vector<std::byte>& out, size_t max_piece_bytes);
+  std::optional<FrameInfo> next_frame(std::vector<std::byte>& out, size_t max_piece_bytes,
+                                      TimePoint now);
 
  private:
   struct QueuedPart {
@@ -43,7 +46,11 @@ class Outbox {
     uint64_t checksum = 0;  // known once begun
     size_t sent = 0;        // bytes; > 0: under way
   };
-  using Item = std::variant<QueuedPart, wire::Commit>;
+  struct QueuedCommit {
+    wire::Commit commit;
+    TimePoint queued_at;
+  };
+  using Item = std::variant<QueuedPart, QueuedCommit>;
   struct Flow {
     GrantId grant;
     Epoch epoch;

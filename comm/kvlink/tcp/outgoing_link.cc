@@ -62,6 +62,7 @@ Status OutgoingLink::greet() {
   hello.set_to_instance(peer_.instance);
   hello.set_to_incarnation(peer_.incarnation.value);
   hello.set_link_secret(peer_.secret);
+  hello.set_sent_ns(context_.reactor.now().time_since_epoch().count());
   append_frame(FrameKind::kHello, hello, out_);
   state_ = State::kGreeting;
   return {};
@@ -147,7 +148,7 @@ bool OutgoingLink::build_frame() {
   Outbox& outbox = entry->second.outbox;
   paused_ = rate > 0 && !outbox.empty() && now < next_frame_at_;
   if (paused_) return false;
-  const auto frame = outbox.next_frame(out_, max_piece_bytes());
+  const auto frame = outbox.next_frame(out_, max_piece_bytes(), now);
   if (!frame) return false;
   finished_ = frame->finished_push;
   context_.counters.sent_bytes += frame->payload_bytes;

@@ -87,7 +87,8 @@ void TcpKvLink::push(const PeerAddress& peer, const Part& part) {
 }
 
 void TcpKvLink::commit(const PeerAddress& peer, const wire::Commit& commit) {
-  impl_->queue(peer, [&](Outbox& outbox) { outbox.commit(commit); });
+  const TimePoint now = impl_->context.reactor.now();
+  impl_->queue(peer, [&](Outbox& outbox) { outbox.commit(commit, now); });
 }
 
 void TcpKvLink::drop(GrantId grant, Epoch epoch) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "comm/kvlink/tcp/commit_times.h"
 #include "comm/kvlink/tcp/frame.h"
 #include "comm/runtime/rng.h"
 #include "link_fixture.h"
@@ -15,7 +16,7 @@ namespace {
 // "1.0/2@100+50": grant.epoch/block at offset + length; "commit 1"; "withdrawn 1.0/2"; "" = empty.
 std::string next(Outbox& outbox, size_t max_piece_bytes) {
   std::vector<std::byte> frame;
-  const auto info = outbox.next_frame(frame, max_piece_bytes);
+  const auto info = outbox.next_frame(frame, max_piece_bytes, TimePoint{});
   if (!info) return "";
   const FramePrefix prefix = parse_prefix(frame.data());
   const char* header = reinterpret_cast<const char*>(frame.data()) + kFramePrefixBytes;
@@ -41,7 +42,7 @@ void push_all(Outbox& outbox, const Blocks& blocks) {
   for (uint32_t i = 0; i < blocks.source.size(); ++i) {
     outbox.push(blocks.part(i), blocks.grant.value * 100 + i);
   }
-  outbox.commit(blocks.commit());
+  outbox.commit(blocks.commit(), TimePoint{});
 }
 
 TEST(Outbox, TakesTurnsBetweenGrantsAndKeepsTheOrderWithin) {
@@ -57,6 +58,39 @@ TEST(Outbox, TakesTurnsBetweenGrantsAndKeepsTheOrderWithin) {
                                               "commit 2", "1.0/1@0+100", "1.0/1@100+50",
                                               "commit 1"}));
   EXPECT_TRUE(outbox.empty());
+}
+
+TEST(Outbox, AgesOfACommitGrowWhileItWaits) {
+  using std::chrono::microseconds;
+  for (const int64_t transfer_us : {int64_t{500}, int64_t{0}}) {  // 0: nothing was transferred
+    Outbox outbox;
+    wire::Commit commit = Blocks(1, 1, 80).commit();
+    commit.set_last_chunk_us_ago(70);
+    commit.set_transfer_us(transfer_us);
+    outbox.commit(commit, TimePoint(microseconds(1000)));
+    std::vector<std::byte> frame;
+    ASSERT_TRUE(outbox.next_frame(frame, 100, TimePoint(microseconds(1300))));
+    const char* header = reinterpret_cast<const char*>(frame.data()) + kFramePrefixBytes;
+    const FramePrefix prefix = parse_prefix(frame.data());
+    ASSERT_TRUE(commit.ParseFromArray(header, static_cast<int>(prefix.header_bytes)));
+    EXPECT_EQ(commit.last_chunk_us_ago(), 370);
+    EXPECT_EQ(commit.transfer_us(), transfer_us == 0 ? 0 : 800);
+    EXPECT_EQ(commit.sent_ns(), 1'300'000);
+  }
+}
+
+TEST(WayTime, IsMeasuredAgainstTheFastestFrameWhateverTheClocksSay) {
+  WayTime way;
+  const int64_t other = -7'000'000'000;  // what the sender's clock shows more than ours
+  const auto frame = [&](int64_t sent, int64_t way_ns) {
+    return way.excess(sent + other, TimePoint(Duration(sent + way_ns))).count();
+  };
+  EXPECT_EQ(frame(1000, 500), 0);   // the first: nothing to compare with
+  EXPECT_EQ(frame(2000, 900), 400);
+  EXPECT_EQ(frame(3000, 300), 0);   // faster than any before
+  EXPECT_EQ(frame(4000, 900), 600);
+  EXPECT_EQ(way.excess(0, TimePoint(Duration(9000))).count(), 0);
+  EXPECT_EQ(frame(5000, 301), 1);
 }
 
 TEST(Outbox, BeginsNoMorePartsThanTheReceiverHasRoomFor) {
