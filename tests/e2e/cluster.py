@@ -154,13 +154,17 @@ class Cluster:
     """A running cluster; a context manager that leaves nothing behind.
 
     with_up: by `tandem up`; else coordinator and workers are children of the test, without mpirun.
+    settings: what settings_of() gives, or the path of a file, which `arguments` should give port 0.
     """
 
     def __init__(self, settings, with_up=True, arguments=(), wait=True):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tandem-e2e-"))
-        self.config = self.folder / "cluster.yaml"
         self.settings = settings
-        self.config.write_text(yaml_text(settings) + "\n")
+        if isinstance(settings, dict):
+            self.config = self.folder / "cluster.yaml"
+            self.config.write_text(yaml_text(settings) + "\n")
+        else:
+            self.config = settings
         self.workers = {}
         self.extra = []
         try:

@@ -99,6 +99,22 @@ class OneAndOne(unittest.TestCase):
                          whole["choices"][0]["text"])
 
 
+class SlowLink(unittest.TestCase):
+    def test_the_hidden_share_sees_a_link_that_is_slower_than_the_compute(self):
+        # 7 blocks at 7 blocks per second: at least 6/7 s pass after the prompt was computed, and
+        # a whole one of this model takes some milliseconds.
+        rate = 7 * BLOCK_SIZE * KV_BYTES_PER_TOKEN
+        settings = cluster.settings_of(pools={"prefill": {"prefill_chunk": 64}, "decode": {}},
+                                       testing={"slow_link": f"{rate // 1024}KiB"})
+        with cluster.Cluster(settings) as running:
+            reply = running.complete(prompt_of(200, seed="slow"), max_tokens=4, ignore_eos=True)
+            self.assertEqual(reply["tandem"]["kv_bytes_moved"], block_bytes(200))
+            self.assertGreaterEqual(reply["tandem"]["hidden_share"], 0)
+            self.assertLess(reply["tandem"]["hidden_share"], 0.5)
+            reply = running.complete(prompt_of(20, seed="one chunk"), max_tokens=4)
+            self.assertNotIn("hidden_share", reply["tandem"])
+
+
 class OtherForms(unittest.TestCase):
     REQUESTS = [(length, {"temperature": temperature, "seed": 7 + length})
                 for length, temperature in ((1, 0), (17, 0.8), (40, 0), (64, 1.2), (100, 0),
