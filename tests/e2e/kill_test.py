@@ -6,10 +6,12 @@ eight streams, kills at random moments, and waits until the cluster is whole and
 TANDEM_SEED replays a schedule (the moments are times, so the course differs), TANDEM_ROUNDS changes
 its length.
 """
+import collections
 import concurrent.futures
 import json
 import os
 import random
+import re
 import signal
 import time
 import unittest
@@ -87,6 +89,12 @@ class Streams:
             return [future.result(120) for future in self.futures]
         finally:
             self.pool.shutdown(wait=True)
+
+
+def fence_reasons(running):
+    """How the coordinator noticed that an instance was gone, from its log."""
+    found = re.findall(r"^\[coordinator\].* event=fenced .*why=(\".*?\"|\S+)", running.logs(), re.M)
+    return dict(collections.Counter(found))
 
 
 class KillTest(unittest.TestCase):
@@ -205,7 +213,8 @@ class KillTest(unittest.TestCase):
         samples = running.metrics()
         failovers = [samples[f'tandem_failovers_total{{kind="{kind}"}}']
                      for kind in ("prefill", "decode")]
-        print(f"  failovers of streams: prefill {failovers[0]:.0f}, decode {failovers[1]:.0f}")
+        print(f"  failovers of streams: prefill {failovers[0]:.0f}, decode {failovers[1]:.0f}; "
+              f"fenced because {fence_reasons(running)}", flush=True)
         self.assertGreater(sum(figure["hit"] for figure in figures), 0)
         if num_rounds >= 10:
             self.assertGreater(min(failovers), 0)
@@ -234,6 +243,31 @@ class KillTest(unittest.TestCase):
                   f"back {back:.2f} s", flush=True)
             self.wait_idle(running)
         self.assertGreater(running.metrics()['tandem_failovers_total{kind="prefill"}'], 2)
+
+    def test_stopped_and_continued(self):
+        """A pause costs nothing but time; one that ends after the fence makes a new incarnation."""
+        rng = random.Random(SEED)
+        pauses = [("decode", 1.5), ("prefill", 3.6), ("decode", 3.6)]
+        rounds = [requests_of(rng, TINY) for _ in pauses]
+        running = self.start(TINY, ONE_AND_ONE)
+        expected, _, _ = self.undisturbed(running, rounds)
+        for i, (role, pause_s) in enumerate(pauses):
+            before = next(e for e in running.instances().values() if e["role"] == role)
+            streams = Streams(running, rounds[i])
+            cluster.wait_for(lambda: streams.num_events > NUM_STREAMS, "tokens")
+            os.kill(before["pid"], signal.SIGSTOP)
+            time.sleep(pause_s)
+            os.kill(before["pid"], signal.SIGCONT)
+            gap = self.check(streams, expected[i], f"seed {SEED}: {role} paused for {pause_s} s")
+            running.wait_ready()
+            self.wait_idle(running)
+            after = running.instances()[before["name"]]
+            print(f"\n{role} paused for {pause_s} s: longest gap {gap:.3f} s", flush=True)
+            self.assertEqual(after["pid"], before["pid"])
+            if pause_s < 2:
+                self.assertEqual(after["incarnation"], before["incarnation"])
+            else:
+                self.assertNotEqual(after["incarnation"], before["incarnation"])
 
     def report(self, form, figures):
         for kind in ("prefill", "decode", "both"):
