@@ -216,9 +216,11 @@ class Cluster:
 
     # ---- HTTP ----
 
-    def connection(self, timeout_s=120):
+    http_timeout_s = 120  # of silence; an answer that is not streamed is silent until it ends
+
+    def connection(self, timeout_s=None):
         host, port = self.url.removeprefix("http://").split(":")
-        return http.client.HTTPConnection(host, int(port), timeout=timeout_s)
+        return http.client.HTTPConnection(host, int(port), timeout=timeout_s or self.http_timeout_s)
 
     def request(self, method, path, body=None):
         connection = self.connection()

@@ -221,6 +221,7 @@ class Reference(unittest.TestCase):
         with local_cluster("kv.dtype=f32", "pools.prefill.ops=reference",
                            "pools.decode.ops=reference", "pools.prefill.kv_memory=512MiB"
                            ) as running:
+            running.http_timeout_s = 800  # slow by intent, and all cases wait for each other
             for case, (ids, reply) in zip(cases, continue_all(running, cases)):
                 with self.subTest(case=case["name"]):
                     self.assertEqual(ids, case["greedy_ids"])
