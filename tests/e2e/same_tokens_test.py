@@ -174,6 +174,23 @@ class Tiny(Forms, unittest.TestCase):
     requests = make_requests([min(length, 480) for length in more(LENGTHS)], (256, 500),
                              lambda i: 8 + 5 * (i % 4), seed="tiny")
 
+    def test_any_block_may_be_the_corrupt_one(self):
+        """First, middle, last and partial ones; what is computed again is that block alone."""
+        for request in [r for r in self.requests if len(r.prompt) in (100, 33, 1)]:
+            expected = self.expected[self.requests.index(request)]
+            length = len(request.prompt)
+            for block in range(-(-length // BLOCK_SIZE)):
+                with self.subTest(prompt=length, block=block), \
+                        self.start({"prefill": {}, "decode": {}},
+                                   flip_received_block=block + 1) as running:
+                    answer = request.run(running)
+                    self.assertEqual(answer.key(), expected.key())
+                    self.assertEqual(answer.trace["decode_local_compute"],
+                                     min(BLOCK_SIZE, length - block * BLOCK_SIZE))
+                    self.assertEqual(self.checksum_failures(running), 1)
+                    running.wait_idle()
+                    self.assertEqual(request.run(running).key(), expected.key())
+
     def test_the_digest_covers_every_token(self):
         """As many digests as lengths of the answer, and none at all when it is off."""
         request = self.requests[1]
