@@ -6,7 +6,10 @@ digests of requests run one by one in a `mixed` instance must come back from eve
 batches, other chunks, warm caches, hand-over between instances, a corrupt block that is recomputed.
 """
 import concurrent.futures
+import os
 import random
+import signal
+import threading
 import unittest
 
 import cluster
@@ -106,6 +109,29 @@ class Forms:
         name = 'tandem_kv_blocks_recomputed_total{reason="checksum"}'
         return running.total(name, "decode")
 
+    def killed(self, running, request, instance, after_tokens=None, after_s=None):
+        """The answer of a request during which an instance is killed."""
+        victim = running.instances()[instance]["pid"]
+        counted = [0]
+
+        def on_event(event):
+            if after_tokens is None or counted[0] > after_tokens:
+                return
+            counted[0] += sum(len(choice.get("token_ids") or []) for choice in event["choices"])
+            if counted[0] > after_tokens:
+                os.kill(victim, signal.SIGKILL)
+        if after_s is not None:
+            threading.Timer(after_s, os.kill, (victim, signal.SIGKILL)).start()
+        events = running.stream("/v1/completions", {
+            "prompt": request.prompt, "max_tokens": request.max_tokens, "ignore_eos": True,
+            "return_token_ids": True, **request.sampling}, on_event)
+        trace = next(event["tandem"] for event in events if event.get("tandem"))
+        ids = [i for event in events for choice in event["choices"]
+               for i in choice.get("token_ids") or []]
+        running.wait_ready()
+        self.assertNotEqual(running.instances()[instance]["pid"], victim)
+        return (trace["logits_digest"], ids), trace
+
     def test_the_measure_itself(self):
         self.check_cold(self.expected)
         self.assertEqual([answer.cached for answer in self.expected[-2:]], [0, PASSAGE])
@@ -191,6 +217,19 @@ class Tiny(Forms, unittest.TestCase):
                     running.wait_idle()
                     self.assertEqual(request.run(running).key(), expected.key())
 
+    def test_a_prefill_instance_that_dies_leaves_no_trace_in_the_bits(self):
+        # 15 blocks at 5 per second: the prefill side dies when some have arrived.
+        slow = f"{5 * BLOCK_SIZE * 768 // 1024}KiB"
+        index = max(range(len(self.requests)), key=lambda i: len(self.requests[i].prompt))
+        request = self.requests[index]
+        with self.start({"prefill": {"prefill_chunk": 16}, "decode": {}},
+                        slow_link=slow) as running:
+            key, trace = self.killed(running, request, "prefill-0", after_s=1.5)
+            self.assertEqual(key, self.expected[index].key())
+            self.assertEqual((trace["attempts"], trace["epochs"]), (1, 2))
+            self.assertGreater(trace["decode_local_compute"], 0)
+            self.assertLess(trace["decode_local_compute"], len(request.prompt))
+
     def test_the_digest_covers_every_token(self):
         """As many digests as lengths of the answer, and none at all when it is off."""
         request = self.requests[1]
@@ -213,6 +252,15 @@ class SmolLM2(Forms, unittest.TestCase):
     kv_memory = "256MiB"
     requests = make_requests(more(LENGTHS), (1000, 40000), lambda i: 4 + 3 * (i % 4),
                              seed="smollm2")
+
+    def test_a_decode_instance_that_dies_leaves_no_trace_in_the_bits(self):
+        request = Request(self.requests[1].prompt, 60, {"temperature": 0.9, "seed": 3})
+        with self.start({"prefill": {}, "decode": {}}) as running:
+            expected = request.run(running)
+            key, trace = self.killed(running, request, "decode-0", after_tokens=10)
+            self.assertEqual(key, expected.key())
+            self.assertEqual(trace["attempts"], 2)
+            self.assertEqual(trace["decode_instance"], "prefill-0")
 
 
 if __name__ == "__main__":
