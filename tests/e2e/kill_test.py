@@ -269,6 +269,29 @@ class KillTest(unittest.TestCase):
             else:
                 self.assertNotEqual(after["incarnation"], before["incarnation"])
 
+    def test_the_coordinator_pauses(self):
+        """Instances that are gone only for a coordinator that slept are not given up by it."""
+        rng = random.Random(SEED)
+        pauses_s = [1.2, 4.0]  # shorter and longer than deadlines.coordinator_grace
+        rounds = [requests_of(rng, TINY) for _ in pauses_s]
+        running = self.start(TINY, ONE_AND_ONE)
+        coordinator, = cluster.children_named(running.main.pid, "tandem-coordinator")
+        expected, _, _ = self.undisturbed(running, rounds)
+        before = running.instances()
+        for pause_s, requests, ids in zip(pauses_s, rounds, expected):
+            streams = Streams(running, requests)
+            cluster.wait_for(lambda: streams.num_events > NUM_STREAMS, "tokens")
+            os.kill(coordinator, signal.SIGSTOP)
+            time.sleep(pause_s)
+            os.kill(coordinator, signal.SIGCONT)
+            gap = self.check(streams, ids, f"seed {SEED}: coordinator paused for {pause_s} s")
+            running.wait_ready()
+            self.wait_idle(running)
+            print(f"\ncoordinator paused for {pause_s} s: longest gap {gap:.3f} s", flush=True)
+            after = running.instances()
+            for name in before:
+                self.assertEqual(after[name]["incarnation"], before[name]["incarnation"])
+
     def report(self, form, figures):
         for kind in ("prefill", "decode", "both"):
             of_kind = [figure for figure in figures if figure["kind"] == kind]
@@ -298,7 +321,7 @@ class NobodyLeft(unittest.TestCase):
 
     def start(self):
         settings = cluster.settings_of(pools={"mixed": {"ops": "reference"}},
-                                       deadlines={"join": "6s"})
+                                       deadlines={"join": "4s"})
         running = cluster.Cluster(settings, with_up=False)
         self.addCleanup(running.close)
         self.assertEqual(running.get("/health").status, 200)

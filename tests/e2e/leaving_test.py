@@ -175,5 +175,29 @@ class LeavingTest(unittest.TestCase):
         self.assert_nothing_held()
 
 
+class DropTest(unittest.TestCase):
+    MAX_STEPS_AFTER = 2 * cluster.SLACK
+    NUM_EVENTS = 3
+
+    def test_a_dropped_stream_is_computed_for_two_more_steps_at_most(self):
+        if not cluster.SMOLLM2.exists():
+            self.skipTest(f"no model at {cluster.SMOLLM2}; deploy/local/quickstart.sh fetches it")
+        settings = cluster.settings_of(cluster.SMOLLM2, {role: {"kv_memory": "128MiB"}
+                                                         for role in ("prefill", "decode")})
+        with cluster.Cluster(settings) as running:
+            clients = Clients(running.url)
+            extra = []
+            for i in range(6):
+                before = running.total("tandem_tokens_generated_total")
+                self.assertEqual(clients.all([(body_of([1000 + i] * 20, 1000),
+                                               {"leave_after": self.NUM_EVENTS})]), 0)
+                time.sleep(0.5)  # longer than a heartbeat
+                running.wait_idle()
+                generated = running.total("tandem_tokens_generated_total") - before
+                extra.append(int(generated) - self.NUM_EVENTS)
+            print(f"\ntokens generated after the drop: {extra}", flush=True)
+            self.assertLessEqual(max(extra), self.MAX_STEPS_AFTER)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
