@@ -2,6 +2,7 @@
 
 Uses the standard library only. TANDEM_BINARY_DIR is the build folder, TANDEM_SOURCE_DIR the tree.
 """
+import collections
 import contextlib
 import http.client
 import json
@@ -54,6 +55,15 @@ def children_named(pid, program):
         with contextlib.suppress(OSError):
             return pathlib.Path(f"/proc/{child}/exe").resolve().name
     return [child for child in descendants(pid) if name(child) == program]
+
+
+def open_files(pid):
+    """What a process has open: how many files of each kind."""
+    kinds = collections.Counter()
+    for entry in os.scandir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            kinds[os.readlink(entry.path).split(":[")[0]] += 1
+    return dict(kinds)
 
 
 def yaml_text(settings, indent=0):

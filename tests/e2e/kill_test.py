@@ -54,10 +54,14 @@ SMOLLM2 = Scale(cluster.SMOLLM2, "auto", "64MiB", (1000, 40000), 200, 48)
 
 
 class Streams:
-    """The streams of one round, run by threads; how long each was silent at most."""
+    """The streams of one round, run by threads; how long each was silent at most.
 
-    def __init__(self, running, requests):
+    may_be_refused: no instance may be left when a request arrives; it is then made again.
+    """
+
+    def __init__(self, running, requests, may_be_refused=False):
         self.running = running
+        self.may_be_refused = may_be_refused
         self.pool = concurrent.futures.ThreadPoolExecutor(len(requests))
         self.num_events = 0
         self.started_at = time.monotonic()
@@ -69,7 +73,14 @@ class Streams:
         def note(_event):
             times.append(time.monotonic())
             self.num_events += 1
-        events = self.running.stream("/v1/completions", request, note)
+        events = None
+        while events is None:
+            try:
+                events = self.running.stream("/v1/completions", request, note)
+            except AssertionError as error:
+                if not self.may_be_refused or "no instance is ready" not in str(error):
+                    raise
+                time.sleep(0.1)
         times.append(time.monotonic())
         ids, finish = [], None
         for event in events:
@@ -156,7 +167,8 @@ class KillTest(unittest.TestCase):
         # Prefill is what a round begins with: early moments are likelier for its instances.
         moments = sorted(span_s * rng.random() ** (2 if "prefill" in name else 1)
                          for name, _ in victims)
-        streams = Streams(running, requests)
+        none_left = len(victims) == len(running.instances())
+        streams = Streams(running, requests, may_be_refused=none_left)
         hit = 0
         for (name, pid), moment in zip(victims, moments):
             time.sleep(max(0.0, streams.started_at + moment - time.monotonic()))
@@ -185,6 +197,12 @@ class KillTest(unittest.TestCase):
             os.kill(pid, 0)
         return gap, back
 
+    def files_of_survivors(self, running):
+        """Open files, by kind, of the processes that nobody kills here."""
+        coordinator, = cluster.children_named(running.main.pid, "tandem-coordinator")
+        return {"supervisor": cluster.open_files(running.main.pid),
+                "coordinator": cluster.open_files(coordinator)}
+
     def run_rounds(self, scale, instances, num_rounds, stopped_role=None):
         num_rounds = int(os.environ.get("TANDEM_ROUNDS", num_rounds))
         form = " + ".join(str(count) for count in instances.values())
@@ -195,6 +213,8 @@ class KillTest(unittest.TestCase):
         print(f"\n{form}, seed {SEED}: {num_rounds} rounds of {NUM_STREAMS} streams, "
               f"undisturbed {span_s:.2f} s each, longest gap {quiet_gap * 1e3:.0f} ms", flush=True)
         figures = []
+        time.sleep(0.5)  # the connections of the last questions are closed
+        files = self.files_of_survivors(running)
         try:
             for i in range(num_rounds):
                 kind = ("prefill", "decode", "both")[i % 3]
@@ -209,6 +229,8 @@ class KillTest(unittest.TestCase):
             print(running.logs())
             raise
         self.report(form, figures)
+        time.sleep(0.5)
+        self.assertEqual(self.files_of_survivors(running), files)
         # The test must have disturbed something.
         samples = running.metrics()
         failovers = [samples[f'tandem_failovers_total{{kind="{kind}"}}']
