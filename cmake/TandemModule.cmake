@@ -7,6 +7,9 @@
 #   3. every module is linked whole against nothing but its declared dependencies.
 include(TandemArrows)
 
+# Modules whose tests compute a lot: optimised in sanitizer builds too.
+set(TANDEM_HOT_MODULES "^(kernels/|model/tokenizer|worker/(forward|sampling|weights))")
+
 function(tandem_target_name module out)
   string(REPLACE "/" "_" name ${module})
   set(${out} tandem_${name} PARENT_SCOPE)
@@ -68,6 +71,10 @@ function(tandem_module module)
   if(sources)
     target_include_directories(${target} PRIVATE ${private_view})
     target_link_libraries(${target} PRIVATE tandem_options)
+  endif()
+  if(sources AND TANDEM_SANITIZE AND module MATCHES ${TANDEM_HOT_MODULES})
+    # Unoptimised code compiles in half the time; these few would take minutes to run.
+    target_compile_options(${target} PRIVATE -O1)
   endif()
   foreach(dep ${M_DEPS})
     tandem_target_name(${dep} dep_target)

@@ -16,7 +16,7 @@ target_compile_options(tandem_options INTERFACE -Wno-restrict)
 target_link_options(tandem_options INTERFACE -pthread)
 if(TANDEM_SANITIZE)
   target_compile_options(tandem_options INTERFACE
-    -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+    -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tandem_options INTERFACE -fsanitize=${TANDEM_SANITIZE})
   # g++ 12 reports false maybe-uninitialized and array-bounds findings under instrumentation.
   target_compile_options(tandem_options INTERFACE -Wno-maybe-uninitialized -Wno-array-bounds)
