@@ -206,7 +206,7 @@ class KillTest(unittest.TestCase):
     def run_rounds(self, scale, instances, num_rounds, stopped_role=None):
         num_rounds = int(os.environ.get("TANDEM_ROUNDS", num_rounds))
         form = " + ".join(str(count) for count in instances.values())
-        rng = random.Random(f"{SEED} {form} {scale.model}")
+        rng = random.Random(f"{SEED} {form} {scale.model.name}")
         rounds = [requests_of(rng, scale) for _ in range(num_rounds)]
         running = self.start(scale, instances)
         expected, span_s, quiet_gap = self.undisturbed(running, rounds)
@@ -326,10 +326,10 @@ class KillTest(unittest.TestCase):
                   f"{backs[len(backs) // 2]:.2f} s), {len(of_kind)} rounds", flush=True)
 
     def test_tiny_two_and_two(self):
-        self.run_rounds(TINY, TWO_AND_TWO, 20, stopped_role="prefill")
+        self.run_rounds(TINY, TWO_AND_TWO, 26, stopped_role="prefill")
 
     def test_tiny_one_and_one(self):
-        self.run_rounds(TINY, ONE_AND_ONE, 20, stopped_role="decode")
+        self.run_rounds(TINY, ONE_AND_ONE, 14, stopped_role="decode")
 
     def test_smollm2_two_and_two(self):
         self.run_rounds(SMOLLM2, TWO_AND_TWO, 20 if cluster.FULL else 2)
