@@ -69,7 +69,7 @@ Value Interpreter::evaluate_inner(const Expression& node, const ScopePtr& scope)
     case Kind::kDict: return evaluate_dict(node, scope);
     case Kind::kBlockText: return Value::string(block_texts_.back());
   }
-  CHECK(false);
+  check_failed(__FILE__, __LINE__, "unreachable");
 }
 
 Value Interpreter::evaluate_sequence(const Expression& node, const ScopePtr& scope) {

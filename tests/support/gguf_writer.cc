@@ -96,7 +96,7 @@ WrittenTensor& GgufWriter::tensor(const std::string& name) {
   for (WrittenTensor& tensor : tensors_) {
     if (tensor.name == name) return tensor;
   }
-  CHECK(false);
+  check_failed(__FILE__, __LINE__, "no tensor of that name");
 }
 
 std::vector<std::byte> GgufWriter::bytes() {

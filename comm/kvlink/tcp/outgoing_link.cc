@@ -105,7 +105,7 @@ Result<std::span<std::byte>> OutgoingLink::on_header(FrameKind kind, std::string
   return std::span<std::byte>{};
 }
 
-Status OutgoingLink::on_payload() { CHECK(false); }
+Status OutgoingLink::on_payload() { check_failed(__FILE__, __LINE__, "no payload was announced"); }
 
 Result<bool> OutgoingLink::flush() {
   while (out_sent_ < out_.size()) {
