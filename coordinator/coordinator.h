@@ -37,6 +37,7 @@ struct Options {
   uint32_t max_failures = 2;             // decode sides a request may lose; then it fails
   router::Policy policy = &router::least_loaded;
   router::Config router;
+  uint32_t local_prefill_tokens = 0;     // fewer uncached tokens: the decode side computes them
   Duration tick = std::chrono::milliseconds(20);
 };
 
@@ -108,6 +109,7 @@ class Coordinator final : public request::Service {
 
   // handover.cc: queue, reserve, grant, prefill
   void try_dispatch();
+  void stage_done(State& state, telemetry::HandoverStage stage);
   bool dispatch(State& state);
   router::View view_for(const State& state) const;
   void send_reserve(State& state);
@@ -148,7 +150,7 @@ class Coordinator final : public request::Service {
   void prefill_lost(State& state);
   void regrant(State& state, const std::string& candidate);
   std::string idle_prefill_instance(const State& state) const;
-  void decode_lost(State& state, const std::string& why);
+  void decode_lost(State& state, const std::string& why, bool died);
   void requeue(State& state);
   void on_nack(const topology::Instance& from, const wire::Nack& nack);
   void on_part_failed(const topology::Instance& from, const wire::PartFailed& failed);

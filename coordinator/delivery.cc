@@ -46,6 +46,7 @@ void Coordinator::accept(const topology::Instance& from, const wire::SequenceTok
     if (state->prefill.open) close_leg(*state, state->prefill, false);
     state->has_source = false;
     prefill_done(*state);
+    stage_done(*state, telemetry::HandoverStage::kCommit);
   }
   complete_if_whole(*state);
 }
@@ -143,7 +144,7 @@ request::Ending Coordinator::ending_of(const State& state, uint32_t num_tokens) 
   ending.usage.prompt_tokens = static_cast<uint32_t>(state.request.prompt.size());
   ending.usage.completion_tokens = num_tokens;
   ending.trace = state.trace;
-  ending.trace.attempts = state.num_failures + 1;
+  ending.trace.attempts = state.attempt.value + 1;
   ending.trace.epochs = state.num_epochs;
   ending.trace.logits_digest = request::chain_digests(state.logits_digests, num_tokens);
   const wire::LegCounters& counters = state.finished ? state.finished->counters()

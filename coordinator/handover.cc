@@ -57,6 +57,7 @@ Result<RequestId> Coordinator::submit(request::Request request, request::Observe
   state->observer = &observer;
   state->submitted = loop_.now();
   state->last_delivery = loop_.now();
+  state->stage_began = loop_.now();
   state->deadline = now() + options_.deadlines.request;
   const RequestId id = state->id;
   accounts_[id] = {};
@@ -109,6 +110,12 @@ router::View Coordinator::view_for(const State& state) const {
   return view;
 }
 
+void Coordinator::stage_done(State& state, telemetry::HandoverStage stage) {
+  const TimePoint real = loop_.now();
+  metrics_.handover[stage].observe(real - state.stage_began);
+  state.stage_began = real;
+}
+
 bool Coordinator::dispatch(State& state) {
   if (state.has_source && !alive(state.prefill)) {
     drop_leg(state, state.prefill);
@@ -130,6 +137,7 @@ bool Coordinator::dispatch(State& state) {
     if (pair_closed(state.prefill, state.decode)) use_decode_side_as_prefill(state);
   }
   state.phase = Phase::kReserving;
+  stage_done(state, telemetry::HandoverStage::kQueued);
   state.epoch = Epoch{0};
   state.reserved_base = state.base;
   send_reserve(state);
@@ -235,6 +243,7 @@ void Coordinator::on_granted(const topology::Instance& from, const wire::Granted
   state->grant = GrantId{granted.grant()};
   state->grant_cached_tokens = granted.cached_tokens();
   state->link_secret = granted.link_secret();
+  stage_done(*state, telemetry::HandoverStage::kReserve);
   if (state->has_source) {
     if (alive(state->prefill)) {
       send_retarget(*state);
@@ -245,9 +254,10 @@ void Coordinator::on_granted(const topology::Instance& from, const wire::Granted
     regrant(*state, state->decode.instance);
     return;
   }
-  if (!alive(state->prefill)) {
-    use_decode_side_as_prefill(*state);
-  }
+  // Decided only now, on exact numbers: a short rest isn't worth a transfer.
+  const uint64_t num_inputs = state->request.prompt.size() + state->base;
+  const bool short_rest = num_inputs - granted.cached_tokens() < options_.local_prefill_tokens;
+  if (short_rest || !alive(state->prefill)) use_decode_side_as_prefill(*state);
   send_prefill(*state);
 }
 
@@ -297,6 +307,7 @@ void Coordinator::on_regranted(const topology::Instance& from, const wire::Regra
 void Coordinator::prefill_done(State& state) {
   if (!state.holds_prefill_slot) return;
   state.holds_prefill_slot = false;
+  stage_done(state, telemetry::HandoverStage::kPrefill);
   try_dispatch();
 }
 

@@ -32,7 +32,7 @@ void Coordinator::on_fenced(const topology::Fenced& fenced) {
     State* state = find(id.value);
     if (state == nullptr) continue;
     if (state->decode.open && on_it(state->decode)) {
-      decode_lost(*state, fenced.name + " is gone (" + fenced.why + ")");
+      decode_lost(*state, fenced.name + " is gone (" + fenced.why + ")", true);
     } else if (state->prefill.open && on_it(state->prefill)) {
       prefill_lost(*state);
     }
@@ -78,10 +78,11 @@ std::string Coordinator::idle_prefill_instance(const State& state) const {
   return "";
 }
 
-void Coordinator::decode_lost(State& state, const std::string& why) {
+// died false: the instance lives, only its leg is gone; that is nobody's death to be counted.
+void Coordinator::decode_lost(State& state, const std::string& why, bool died) {
   metrics_.failovers[telemetry::FailoverKind::kDecode].add();
   drop_leg(state, state.decode);
-  ++state.num_failures;
+  if (died) ++state.num_failures;
   state.finished.reset();
   if (state.phase == Phase::kPrefilling && state.prefill.open && alive(state.prefill)) {
     // The prefill side keeps its blocks and pushes them to the next decode side.
@@ -105,6 +106,7 @@ void Coordinator::decode_lost(State& state, const std::string& why) {
 void Coordinator::requeue(State& state) {
   state.attempt = Attempt{state.attempt.value + 1};
   state.phase = Phase::kQueued;
+  state.stage_began = loop_.now();
   state.resend_at = TimePoint::max();
   if (!state.has_source) state.holds_prefill_slot = false;
   queue_.insert(std::lower_bound(queue_.begin(), queue_.end(), state.id), state.id);
@@ -119,7 +121,7 @@ void Coordinator::on_nack(const topology::Instance& from, const wire::Nack& nack
       send_reserve(*state);
       return;
     }
-    decode_lost(*state, from.name + " does not know it");
+    decode_lost(*state, from.name + " does not know it", false);
     try_dispatch();
     return;
   }

@@ -81,9 +81,6 @@ CoordinatorMetrics::CoordinatorMetrics(MetricsRegistry& registry,
   late_messages = registry.counter("tandem_late_messages_total",
                                    "Messages dropped because their sender, attempt or epoch was "
                                    "fenced.");
-  numerics_class_crossings =
-      registry.counter("tandem_numerics_class_crossings_total",
-                       "Requests that went on in another numerics class.");
   http_connections = registry.gauge("tandem_http_connections", "Open HTTP connections.");
   http_stalled_clients = registry.counter("tandem_http_stalled_clients_total",
                                           "Connections cut off because the client stopped "

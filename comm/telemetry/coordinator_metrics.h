@@ -56,7 +56,6 @@ struct CoordinatorMetrics {
   CounterBy<FailoverKind> failovers;              // tandem_failovers_total
   HistogramBy<HandoverStage> handover;            // tandem_handover_stage_seconds
   Counter late_messages;                          // tandem_late_messages_total
-  Counter numerics_class_crossings;               // tandem_numerics_class_crossings_total
   Gauge http_connections;                         // tandem_http_connections
   Counter http_stalled_clients;                   // tandem_http_stalled_clients_total
   std::map<std::string, InstanceGauges> instances;

@@ -53,6 +53,7 @@ Options coordinator_options(const config::Config& config, const topology::Expect
   for (const std::string& name : config::instance_names(config)) {
     options.instances.emplace_back(name, config::find_instance(config, name)->role);
   }
+  options.local_prefill_tokens = static_cast<uint32_t>(config.router.local_prefill_tokens);
   options.max_waiting = static_cast<uint32_t>(config.queue.max_waiting);
   const auto policy = router::policy_by_name(config.router.policy);
   if (!policy) throw StartupError("router.policy: " + policy.error().message);

@@ -60,6 +60,7 @@ struct RequestState {
 
   TimePoint submitted{};            // real time, for TTFT
   TimePoint last_delivery{};        // real time
+  TimePoint stage_began{};          // real time; of the hand-over stage for the metrics
   TimePoint deadline{};             // deadline time, like the two below
   TimePoint resend_at{};
   TimePoint not_before{};           // queued: don't dispatch earlier

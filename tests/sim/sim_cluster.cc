@@ -27,6 +27,7 @@ class Cluster {
                [this](const std::string& process, const std::string& message, bool sending,
                       bool before) { return at_message(process, message, sending, before); },
                {}} {
+    if (options.seed % 5 == 4) world_.local_prefill_tokens = 12;
     if (options.trace) {
       world_.trace = [this](const std::string& line) { timeline_ << line << "\n"; };
     }
@@ -445,7 +446,7 @@ class Cluster {
 
   void check_accounts() {
     for (const auto& client : clients_) {
-      if (client->state() == SimClient::State::kFailed && client->attempts <= 3) {
+      if (client->state() == SimClient::State::kFailed && client->attempts < 3) {
         fail(client->name() + "failed early: " + client->error);
       }
       if (client->attempts > 1) report_.num_failovers += client->attempts - 1;

@@ -148,6 +148,7 @@ CoordinatorProcess::CoordinatorProcess(World& world, const std::vector<InstanceS
   coordinator::Options options;
   options.incarnation = Incarnation{world.rng.next() | 1};
   options.tick = std::chrono::milliseconds(100);
+  options.local_prefill_tokens = world.local_prefill_tokens;
   for (const InstanceShape& shape : shapes) options.instances.emplace_back(shape.name, shape.role);
   coordinator = std::make_unique<coordinator::Coordinator>(std::move(options), loop, hub, metrics,
                                                            log);

@@ -73,6 +73,7 @@ struct World {
   SimLinkNetwork& links;
   MessageHook hook;
   std::function<void(const std::string& line)> trace;  // empty: no tracing
+  uint32_t local_prefill_tokens = 0;
 };
 
 // One life of an instance's process.

@@ -1,11 +1,17 @@
 // The decode side of a hand-over: reserve, grant, parts, commit; and prefill into the own grant.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "comm/runtime/planted.h"
 #include "worker/engine/engine.h"
 
 namespace tandem::engine {
+namespace {
+
+constexpr size_t kMaxPeers = 64;  // prefill incarnations that may push here
+
+}  // namespace
 
 void Engine::on_reserve(const wire::Reserve& reserve) {
   const SequenceId id{RequestId{reserve.request()}, Attempt{reserve.attempt()}};
@@ -143,8 +149,25 @@ uint64_t Engine::link_secret(Incarnation source) {
   if (fresh) {
     found->second = seams_.rng.next() | 1;
     seams_.link.expect_peer(source, found->second);
+    forget_old_peers(source);
   }
   return found->second;
+}
+
+// Prefill incarnations come and go: those that nothing here waits for are forgotten, connections
+// and memory included, once there are too many.
+void Engine::forget_old_peers(Incarnation fresh) {
+  if (link_secrets_.size() <= kMaxPeers) return;
+  std::set<Incarnation> needed = {fresh};
+  for (const auto& [key, sequence] : sequences_) needed.insert(sequence->source);
+  for (auto it = link_secrets_.begin(); it != link_secrets_.end();) {
+    if (needed.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    seams_.link.forget_peer(it->first);
+    it = link_secrets_.erase(it);
+  }
 }
 
 void Engine::open_landing(Sequence& sequence) {

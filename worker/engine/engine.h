@@ -129,6 +129,7 @@ class Engine final : public kvlink::KvLinkEvents {
   void open_landing(Sequence& sequence);
   void close_landing(Sequence& sequence);
   uint64_t link_secret(Incarnation source);
+  void forget_old_peers(Incarnation fresh);
   void on_regrant(const wire::Regrant& regrant);
   void start_own_prefill(Sequence& sequence, const wire::Prefill& prefill);
   void note_received(Sequence& sequence);
