@@ -153,5 +153,26 @@ class OtherForms(unittest.TestCase):
             two_and_two.wait_idle()
 
 
+class ShortPrompts(unittest.TestCase):
+    """router.local_prefill_tokens: a short rest is computed where it is needed."""
+
+    def test_the_decode_side_prefills_what_is_shorter(self):
+        settings = cluster.settings_of(kv={"block_size": BLOCK_SIZE},
+                                       router={"local_prefill_tokens": 50})
+        with cluster.Cluster(settings, with_up=False) as running:
+            for length, prefill, moved in ((49, "decode-0", 0),
+                                           (50, "prefill-0", block_bytes(50))):
+                with self.subTest(length=length):
+                    reply = running.complete(prompt_of(length, seed=length), max_tokens=4,
+                                             ignore_eos=True)
+                    self.assertEqual(reply["tandem"]["prefill_instance"], prefill)
+                    self.assertEqual(reply["tandem"]["kv_bytes_moved"], moved)
+                    self.assertEqual(reply["tandem"]["decode_instance"], "decode-0")
+            stages = running.metrics()
+            for stage in ("queued", "reserve", "prefill", "commit"):
+                name = f'tandem_handover_stage_seconds_count{{stage="{stage}"}}'
+                self.assertGreater(stages[name], 0, name)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
