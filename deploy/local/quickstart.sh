@@ -12,11 +12,10 @@ source deploy/local/steps.sh
 
 stay=false
 # Longer than one prefill chunk, so that part of the transfer can hide behind the compute.
-message="A child looks up on a clear summer day and asks why the sky is blue at noon, why it turns \
-orange and red when the sun goes down, and why the clouds stay white all day long although the \
-same light falls on them. Her teacher wants to give an answer that is true, that uses no formula, \
-and that a ten-year-old can repeat to her parents in the evening. Write that answer in two or \
-three short sentences, and name the effect that physicists speak of when they explain this."
+message="A child looks up on a clear summer day, sees that the sky is blue, and asks her teacher for \
+the reason. The teacher knows that sunlight contains all colours, that air is made of tiny \
+molecules, and that short waves of light are scattered more strongly than long ones. She wants an \
+answer that is true and that uses no formula. Explain in two sentences why the sky is blue."
 while (($# > 0)); do
   case $1 in
     --stay) stay=true ;;
