@@ -132,6 +132,7 @@ class Coordinator final : public request::Service {
               wire::Ack& ack);
   bool deliver(State& state, Leg& leg, const wire::SequenceTokens& tokens);
   void on_finished(const topology::Instance& from, const wire::Finished& finished);
+  void ask_resend(const State& state, const Leg& leg);
   void complete_if_whole(State& state);
   void complete(State& state);
   void fail(State& state, Error error);

@@ -51,17 +51,22 @@ void Coordinator::accept(const topology::Instance& from, const wire::SequenceTok
   complete_if_whole(*state);
 }
 
+// A gap in the journal is no failure: the leg's outbox still has what is missing.
+void Coordinator::ask_resend(const State& state, const Leg& leg) {
+  wire::Envelope envelope;
+  wire::Resend& resend = *envelope.mutable_resend();
+  resend.set_request(state.id.value);
+  resend.set_attempt(state.attempt.value);
+  resend.set_next_index(static_cast<uint32_t>(state.ids.size()));
+  send(leg.instance, leg.incarnation, std::move(envelope));
+}
+
 // False when the request is gone afterwards.
 bool Coordinator::deliver(State& state, Leg& leg, const wire::SequenceTokens& tokens) {
   const RequestId id = state.id;
   const uint32_t first = tokens.first_index();
   if (first > state.ids.size()) {
-    wire::Envelope envelope;
-    wire::Resend& resend = *envelope.mutable_resend();
-    resend.set_request(id.value);
-    resend.set_attempt(tokens.attempt());
-    resend.set_next_index(static_cast<uint32_t>(state.ids.size()));
-    send(leg.instance, leg.incarnation, std::move(envelope));
+    ask_resend(state, leg);
     return true;
   }
   std::vector<request::TokenEvent> events;
@@ -128,12 +133,7 @@ void Coordinator::complete_if_whole(State& state) {
   }
   if (state.ids.size() < finished.num_tokens()) {
     const Leg& leg = finished.prefill_leg() ? state.prefill : state.decode;
-    wire::Envelope envelope;
-    wire::Resend& resend = *envelope.mutable_resend();
-    resend.set_request(state.id.value);
-    resend.set_attempt(finished.attempt());
-    resend.set_next_index(static_cast<uint32_t>(state.ids.size()));
-    send(leg.instance, leg.incarnation, std::move(envelope));
+    ask_resend(state, leg);
     return;
   }
   complete(state);

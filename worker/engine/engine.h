@@ -187,7 +187,6 @@ class Engine final : public kvlink::KvLinkEvents {
 
   uint64_t next_plan_ = 1;
   bool plan_running_ = false;
-  bool restart_after_plan_ = false;
   TimePoint plan_started_{};
   std::vector<scheduler::WorkItem> running_items_;
   double ns_per_token_ = 0;
